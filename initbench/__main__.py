@@ -1,7 +1,4 @@
-"""The process of ``initbench`` and of ``python -m initbench``.
-
-It sees to signals before anything heavy is imported, which takes seconds.
-"""
+"""The process of ``initbench`` and of ``python -m initbench``; it sets signal handlers before the slow imports."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ import traceback
 
 
 def main() -> None:
-    """Run the command line; a process that is interrupted ends as shells know it, and says no more than its command."""
+    """Run the command line; an interrupted process ends with a shell's exit code and without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own prints a traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's default handler prints a traceback
     from initbench.cli import signals
 
     signals.install()

@@ -174,7 +174,7 @@ def test_a_file_whose_name_is_not_utf_8_is_named_as_people_can_read_it(tmp_path)
     (ledger.trials / os.fsdecode(b"\xff\x1b[2J.json")).write_text("{}", encoding="utf-8")
     skipped = []
     assert list(ledger.records(skipped)) == [record()]
-    assert skipped == [rf"{tmp_path.name}/trials/\xff\x1b[2J.json: not a trial record (it says no schema)"]
+    assert skipped == [rf"{tmp_path.name}/trials/\xff\x1b[2J.json: not a trial record (it has no schema)"]
 
 
 def test_texts_of_a_record_that_anybody_wrote_are_made_visible(tmp_path):
@@ -227,7 +227,7 @@ def test_a_record_of_a_newer_version_is_named_and_loses_no_other(tmp_path):
     ledger.path("b").write_text(json.dumps({"schema": 99, "what": "another version wrote"}))
     skipped = []
     assert list(ledger.records(skipped)) == [record()]
-    assert skipped == [f"{tmp_path.name}/trials/b.json: is of schema 99; this version of initbench reads schema 2"]
+    assert skipped == [f"{tmp_path.name}/trials/b.json: has schema 99; this version of initbench reads schema 2"]
 
 
 @pytest.mark.parametrize("schema", [1, 99, "2", {"a": 1}])

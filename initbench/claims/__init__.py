@@ -1,1 +1,1 @@
-"""What papers printed and said, and how it is judged from trials."""
+"""Numbers and claims of papers, and how they are judged from trials."""

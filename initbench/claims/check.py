@@ -1,4 +1,4 @@
-"""Whether the conditions of claims and published numbers can be met by the trials of their suite."""
+"""Whether a suite's trials can meet the conditions of claims and published numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PROBE = "probe."
 Problem = tuple["Key", str]
-"""The key of a suite file that is wrong, and what is wrong with it."""
+"""A key of a suite file, and the error there."""
 
 
 def check_claims(
@@ -32,17 +32,17 @@ def check_claims(
     tuned: Collection[str],
     changed: Collection[str],
 ) -> Iterator[Problem]:
-    """Yield each condition that no trial meets, or by which several trials at a seed would be one value.
+    """Yield each condition that no trial meets, or that gives several trials for one value at a seed.
 
     Args:
         claims: of a suite.
         published: likewise.
-        trials: the properties (`conditions.properties`) of those of one seed that are not excluded.
+        trials: the properties (`conditions.properties`) of the trials of one seed that are not excluded.
         seen: the properties of all trials.
         probes: the names of the suite's probes.
         tuned: the keys that the suite tunes.
-        changed: the kinds (`conditions.kind_of`) that the command line has changed: then conditions may have become
-            empty, and the report says so.
+        changed: the kinds (`conditions.kind_of`) that the command line has changed: conditions on them may be empty,
+            which the report says.
     """
     criteria: list[tuple[Key, Criterion]] = [
         (("claims", index, *key), criterion)
@@ -75,7 +75,7 @@ def check_claims(
 
 
 def _wrong_measure(key: Key, measure: str, of_layers: bool, probes: Sequence[str]) -> Iterator[Problem]:
-    # Which metrics there are is known of records alone.
+    # Only records know which metrics there are.
     name = re.split(r"[.[]", measure.removeprefix(_PROBE))[0]
     if measure.startswith(_PROBE) and name not in probes:
         yield key, f"the suite has no probe {dotted((name,))}{nearest(name, probes)}"
@@ -96,7 +96,7 @@ def _unknown_properties(key: Key, criterion: Criterion, seen: Seen) -> Iterator[
 def _several_at_a_seed(
     key: Key, trials: Sequence[Mapping[str, Any]], each: Sequence[str], varies: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield whether trials of one group differ in more than what may vary."""
+    """Yield an error if trials of one group differ in more than the properties that may vary."""
     groups: dict[str, Mapping[str, Any]] = {}
     for trial in trials:
         other = groups.setdefault(repr([trial.get(name) for name in each]), trial)
@@ -108,7 +108,7 @@ def _several_at_a_seed(
 def _too_few(
     key: Key, criterion: Criterion, trials: Sequence[Mapping[str, Any]], tuned: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield whether a criterion asks for more groups than there are, or a ratio of rates where trials have one rate."""
+    """Yield an error if a criterion asks for more groups than there are, or for a ratio of rates with only one rate."""
     sides = [Matcher(condition) for condition in criterion.selectors.values()]
     selected = [trial for trial in trials if any(side(trial) for side in sides)]
     if criterion.groups is not None:

@@ -1,8 +1,8 @@
-"""What a paper printed and claimed, in a suite: ``published:`` and ``claims:``.
+"""Numbers and claims of a paper in a suite: ``published:`` and ``claims:``.
 
-A claim is a sentence with criteria that trials of the suite can meet. It held if all of its criteria did, it did not
-hold if one is refuted, or if it says what refutes it and that is met; else it is undecided. It is pure data here, and
-judged in `initbench.claims.judge`.
+A claim is a sentence with criteria that trials of the suite can meet. It held if all of its criteria did. It did not
+hold if one is refuted or, in the case of a claim with ``refuted_by``, if that is met. Otherwise it is undecided. This
+is pure data, which `initbench.claims.judge` judges.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _LISTS = ("criteria", "refuted_by")
 
 
 class Claim(BaseModel):
-    """What a paper claims, and what in this suite would hold it up.
+    """A paper's claim, and the criteria for it in this suite.
 
     Attributes:
         id: a short name, such as ``metainit-t1-plain28-metainit-recovers``.
         claim: one sentence, as the paper means it.
-        source: paper and place.
+        source: paper, and section, table or figure.
         criteria: all must hold.
-        refuted_by: what refutes the claim where it is more than that a criterion fails: it did not hold where any of
-            these is met. A criterion of `criteria` that is refuted then only leaves the claim undecided.
-        caution: what a reader must know: an ambiguity, or how the suite falls short of the paper.
+        refuted_by: refutes the claim, if that takes more than a failed criterion: the claim did not hold if any of
+            these is met. A refuted criterion of `criteria` then only leaves the claim undecided.
+        caution: a note for readers: an ambiguity, or how the suite falls short of the paper.
     """
 
     model_config = STRICT
@@ -54,14 +54,14 @@ class PublishedValue(BaseModel):
     """A number that a paper prints.
 
     Attributes:
-        what: what the number is, in the paper's words.
+        what: the quantity, in the paper's words.
         where: table, figure or section.
         value: in the unit of `measure`: errors and accuracies are fractions.
-        of: the trials whose mean stands beside it.
-        measure: as of a `Criterion`.
-        spread: that the paper prints beside it; null for none.
-        n: runs behind it; null where the paper does not say.
-        spread_is: what the spread is; null where the paper does not say.
+        of: the trials whose mean is shown beside it.
+        measure: as in a `Criterion`.
+        spread: the spread that the paper prints beside it; null for none.
+        n: the number of runs; null if the paper does not say.
+        spread_is: the kind of spread; null if the paper does not say.
     """
 
     model_config = STRICT
@@ -77,11 +77,11 @@ class PublishedValue(BaseModel):
 
 
 class Published(BaseModel):
-    """The numbers of a paper that a suite's own stand beside.
+    """The numbers of a paper, shown beside the suite's.
 
     Attributes:
         source: the paper.
-        differs: what is not as in the paper, in one sentence; empty where the conditions are the paper's, so that the
+        differs: the differences from the paper, in one sentence; empty if the conditions are the paper's, so that the
             difference of the numbers means something.
         numbers: one by one.
     """
@@ -97,13 +97,13 @@ _JUDGED = {kind: criterion for criterion in CRITERIA for kind in get_args(criter
 
 
 def key_as_written(key: Key) -> Key:
-    """Return a key of ``claims`` without the kind that validation puts behind a criterion's index."""
+    """Return a key of ``claims`` without the kind that validation adds after a criterion's index."""
     inside = key[:1] == ("claims",) and len(key) > 4 and key[2] in _LISTS and key[4] in _JUDGED
     return (*key[:4], *key[5:]) if inside else key
 
 
 def keys_at(key: Key) -> list[str]:
-    """Return the keys that are valid beside a key of ``claims`` or ``published``; none for another section."""
+    """Return the keys that are valid beside a key of ``claims`` or ``published``; empty for other sections."""
     names: tuple[type[BaseModel], ...] = ()
     if key[0] == "published":
         names = (PublishedValue,) if key[1] == "numbers" else (Published,)

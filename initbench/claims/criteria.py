@@ -1,6 +1,6 @@
-"""What would hold a claim up: each kind of criterion, as a suite states it.
+"""The kinds of criteria of claims, as a suite states them.
 
-Each has a verdict of its own: *held*, *refuted* or neither; `initbench.claims.judge` judges it.
+Each criterion has a verdict of its own: *held*, *refuted* or neither; `initbench.claims.judge` judges it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 SCALE = "initialization.scale"
-"""The measure that is the factor by which a tuner scaled each tensor."""
+"""The measure for the factor by which a tuner scaled each tensor."""
 Text = Annotated[str, Field(min_length=1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Selector = Annotated[dict[str, Any], Field(min_length=1)]
-"""Which trials are meant: a condition as of a rule's ``when`` (`initbench.comparing.conditions`)."""
+"""A selection of trials: a condition as in a rule's ``when`` (`initbench.comparing.conditions`)."""
 
 
 def _share_or_any(value: Any) -> Any:
@@ -38,12 +38,12 @@ def _compiles(value: str) -> str:
     try:
         re.compile(value)
     except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from error
+        raise ValueError(f"is not a regular expression: {error}") from error
     return value
 
 
 HeldAt = Annotated[float | Literal["any"], PlainValidator(_share_or_any)]
-"""At what share of the seeds a criterion must be met; ``any`` for at least one seed."""
+"""The share of the seeds at which a criterion must be met; ``any`` for at least one seed."""
 Pattern = Annotated[str, AfterValidator(_compiles)]
 _TWO = Field(min_length=2, max_length=2)
 _SIDES = {"lower", "higher", "beyond", "between", "of", "than", "against", "reference", "cells"}
@@ -51,7 +51,7 @@ _SIDES = {"lower", "higher", "beyond", "between", "of", "than", "against", "refe
 
 
 class Pair(BaseModel):
-    """Two sides, one of them expected to be below the other."""
+    """Two sides; `lower` is expected to be below `higher`."""
 
     model_config = STRICT
 
@@ -60,20 +60,20 @@ class Pair(BaseModel):
 
 
 class Criterion(BaseModel):
-    """What all criteria have.
+    """The keys that all criteria have.
 
     Attributes:
         each: properties, such as ``architecture`` or ``architecture.depth``: the criterion is judged at each of their
-            values that the trials have.
-        groups: at how many of these values it has to hold; it is refuted where it is at so many of them that this
+            values in the trials.
+        groups: the number of these values at which it must hold; it is refuted once so many are refuted that this
             number is out of reach. Null for all of them.
-        measure: what is judged: ``outcome``, or a column of the results frame such as ``first_epoch_accuracy`` or
+        measure: the judged quantity: ``outcome``, or a column of the results frame such as ``first_epoch_accuracy`` or
             ``probe.gradient_quotient``. A diverged trial has the worst outcome.
-        best_over: a property that is crossed, such as ``recipe.lr``: of the trials of one side and one seed that differ
-            in it alone, the one with the best validation value of the outcome counts; of equals that with the smallest
-            value of the property. A diverged trial is the worst.
-        protocol: of a suite that tunes, which trials are meant: those at the ``recipe``'s values, at the ``shared``
-            ones, or at the treatments' ``own``; null for those that the report compares.
+        best_over: a crossed property, such as ``recipe.lr``: among trials of one side and one seed that differ only in
+            it, the one with the best validation outcome counts; of equals the one with the smallest value of the
+            property. A diverged trial is the worst.
+        protocol: in a suite that tunes, the trials to use: at the ``recipe``'s values, at the ``shared`` ones, or at
+            the treatments' ``own``; null for the trials that the report compares.
     """
 
     model_config = STRICT
@@ -87,9 +87,9 @@ class Criterion(BaseModel):
     @model_validator(mode="after")
     def _groups_are_of_each(self) -> Self:
         if self.groups is not None and not self.each:
-            raise ValueError("groups needs each: the properties by whose values trials are grouped")
+            raise ValueError("groups needs each, the properties by which trials are grouped")
         if self.best_over in self.each:
-            raise ValueError("best_over must not stand in each: within a group nothing differs in it")
+            raise ValueError("best_over must not be in each: within a group nothing differs in it")
         return self
 
     @property
@@ -127,9 +127,9 @@ def _check_bounds(criterion: Any) -> Any:
 class Ordering(Criterion):
     """One treatment is below another at every seed.
 
-    Held where the value of `higher` exceeds that of `lower` by more than `by`, and is at least `factor` times as large,
-    at the share `held_at` of the seeds; refuted where at the share `refuted_at` of the seeds or more it is smaller or,
-    with `by` or `factor` given, does not reach that. A seed is one pair: both see the same data in the same order.
+    Held if, at the share `held_at` of the seeds, the value of `higher` exceeds the value of `lower` by more than `by`
+    and is at least `factor` times as large. Refuted if, at the share `refuted_at` of the seeds or more, it is smaller
+    or, if `by` or `factor` is given, does not reach it. A seed is one pair: both see the same data in the same order.
     """
 
     judge: Literal["ordering"]
@@ -144,8 +144,8 @@ class Ordering(Criterion):
 class Lead(Criterion):
     """One treatment is below another in the mean.
 
-    Held where the 95 % interval of the mean paired difference, `higher` less `lower`, lies above `by`; refuted where it
-    lies below. With `beyond` the difference is less that of another pair: the lead there is smaller by more than `by`.
+    Held if the 95 % interval of the mean paired difference, `higher` less `lower`, lies above `by`; refuted if it lies
+    below. With `beyond`, the difference of another pair is subtracted: the lead there is smaller by more than `by`.
     """
 
     judge: Literal["lead"]
@@ -158,9 +158,9 @@ class Lead(Criterion):
 class Equality(Criterion):
     """Two treatments are equal within a margin, or within a factor.
 
-    Held where both one-sided t-tests over paired seeds reject a difference of `within` or more at 5 % (Schuirmann, A
-    comparison of the two one-sided tests procedure, 1987), which is where the 90 % interval of the mean difference lies
-    within ±`within`; refuted where the 95 % interval lies beyond it. With `within_factor` the same of logarithms.
+    Held if both one-sided t-tests over paired seeds reject a difference of `within` or more at 5 % (Schuirmann, A
+    comparison of the two one-sided tests procedure, 1987), that is, if the 90 % interval of the mean difference lies
+    within ±`within`; refuted if the 95 % interval lies beyond it. `within_factor` does the same with logarithms.
     """
 
     judge: Literal["equality"]
@@ -171,15 +171,15 @@ class Equality(Criterion):
     @model_validator(mode="after")
     def _has_one_margin(self) -> Self:
         if (self.within is None) == (self.within_factor is None):
-            raise ValueError("needs within or within_factor, one of them")
+            raise ValueError("needs either within or within_factor")
         return self
 
 
 class NotWorse(Criterion):
     """A treatment is not worse than another by more than a margin.
 
-    Held where the one-sided t-test over paired seeds rejects at 5 % that it is worse by `within` or more; refuted where
-    it is worse by more than that at the share `refuted_at` of the seeds.
+    Held if the one-sided t-test over paired seeds rejects at 5 % that it is worse by `within` or more; refuted if it is
+    worse by more than `within` at the share `refuted_at` of the seeds.
     """
 
     judge: Literal["not_worse"]
@@ -192,9 +192,9 @@ class NotWorse(Criterion):
 class Trains(Criterion):
     """A treatment trains at every seed.
 
-    Held where the measure is at most `at_most` at the share `held_at` of the seeds; refuted where the trial is at
-    chance at the share `refuted_at` of the seeds or more. A diverged trial counts as at chance, and what is at chance
-    does not train.
+    Held if the measure is at most `at_most` at the share `held_at` of the seeds; refuted if the trial is at chance at
+    the share `refuted_at` of the seeds or more. A diverged trial counts as at chance, and a trial at chance does not
+    train.
     """
 
     judge: Literal["trains"]
@@ -207,9 +207,9 @@ class Trains(Criterion):
 class AtChance(Criterion):
     """A treatment does not train at any seed.
 
-    Held where the outcome is no better than chance by more than 2.576 standard errors of the chance level (the 99 %
-    band of guessing) at the share `held_at` of the seeds; refuted where at the share `refuted_at` of the seeds, or at
-    one where none is given, it is at most `unless_below`, or else better than chance.
+    Held if, at the share `held_at` of the seeds, the outcome is not better than chance by more than 2.576 standard
+    errors of the chance level (the 99 % band of guessing). Refuted if it is at most `unless_below`, or else better than
+    chance, at the share `refuted_at` of the seeds, or at a single seed if no share is given.
     """
 
     judge: Literal["at_chance"]
@@ -222,15 +222,15 @@ class AtChance(Criterion):
     @classmethod
     def _of_outcomes(cls, value: str) -> str:
         if value != "outcome":
-            raise ValueError("chance is known of the outcome alone")
+            raise ValueError("only the outcome has a chance level")
         return value
 
 
 class Within(Criterion):
     """A value lies between two bounds at every seed.
 
-    With `against` the value is the ratio of `of` to `against` at the same seed. Held where it does at the share
-    `held_at` of the seeds; refuted where it does not at the share `refuted_at` or more.
+    With `against` the value is the ratio of `of` to `against` at the same seed. Held if it does at the share `held_at`
+    of the seeds; refuted if it does not at the share `refuted_at` or more.
     """
 
     judge: Literal["within"]
@@ -245,11 +245,11 @@ class Within(Criterion):
 
 
 class Correlation(Criterion):
-    """A measurement at initialization tells the outcome.
+    """A measurement at initialization predicts the outcome.
 
-    Spearman's correlation of `measure` with the outcome over the treatments that are selected, their medians over the
-    seeds, within each value of `each`; averaged over these. With `trained_only` treatments whose median outcome is at
-    chance are left out. Held where the mean's 95 % interval lies above `at_least`, refuted where it lies below.
+    Spearman's correlation of `measure` with the outcome over the selected treatments (medians over the seeds), within
+    each value of `each`, averaged over these values. With `trained_only`, treatments whose median outcome is at chance
+    are left out. Held if the mean's 95 % interval lies above `at_least`, refuted if it lies below.
     """
 
     judge: Literal["correlation"]
@@ -260,26 +260,25 @@ class Correlation(Criterion):
     @model_validator(mode="after")
     def _over_several(self) -> Self:
         if not self.each:
-            raise ValueError("needs each: over whose values the correlations are averaged")
+            raise ValueError("needs each, over whose values the correlations are averaged")
         if self.groups is not None:
             raise ValueError("takes no groups: its correlations are averaged over each")
         if self.measure == "outcome":
-            raise ValueError("needs measure: what is to tell the outcome, such as probe.gradient_quotient")
+            raise ValueError("needs measure, the predictor of the outcome, such as probe.gradient_quotient")
         return self
 
     @property
     def varies(self) -> None:
-        """Any property: every trial that is selected counts."""
         return
 
 
 class Contrast(Criterion):
-    """Of two factors the first has the larger effect.
+    """The first of two factors has the larger effect.
 
     In `cells`, two rows of two, the first factor differs between the rows and the second between the columns. The
-    effect of a factor at a seed is |mean of its one value's cells - mean of the other's|. Held where the first effect
-    exceeds `factor` times the second at the share `held_at` of the seeds; refuted where the second exceeds the first at
-    the share `refuted_at`.
+    effect of a factor at a seed is |mean of the cells at one value - mean of the cells at the other|. Held if the first
+    effect exceeds `factor` times the second at the share `held_at` of the seeds; refuted if the second exceeds the
+    first at the share `refuted_at`.
     """
 
     judge: Literal["contrast"]
@@ -290,16 +289,16 @@ class Contrast(Criterion):
 
 
 class RateRatio(Criterion):
-    """The best rate lies near the largest stable one, or far below it; or nearer where a property is larger.
+    """The best rate lies near the largest stable one, or far below it; or nearer if a property is larger.
 
-    Of the trials of one seed that differ in `rate` alone, the best rate is that with the best validation value, and the
-    largest stable rate the largest at which the trial neither diverged nor is at chance on the validation split. In a
-    suite that tunes `rate` these are the trials of its searches. What is judged is best / largest stable.
+    Among the trials of one seed that differ only in `rate`, the best rate has the best validation value, and the
+    largest stable rate is the largest at which the trial neither diverged nor is at chance on the validation split. In
+    a suite that tunes `rate` these are the trials of its searches. The judged value is best / largest stable.
 
-    With bounds: held where the ratio lies between them at the share `held_at` of the seeds, refuted where it lies
-    outside at the share `refuted_at`. With `rises_with` instead, a property such as ``recipe.batch_size``: held where
-    Spearman's correlation of that property with the ratio's mean over the seeds is at least `correlation`, refuted
-    where it is 0 or less.
+    With bounds: held if the ratio lies between them at the share `held_at` of the seeds, refuted if it lies outside at
+    the share `refuted_at`. With `rises_with` instead, a property such as ``recipe.batch_size``: held if Spearman's
+    correlation of that property with the ratio's mean over the seeds is at least `correlation`, refuted if it is 0 or
+    less.
     """
 
     judge: Literal["rate_ratio"]
@@ -318,7 +317,7 @@ class RateRatio(Criterion):
         if self.rises_with is None and not bounded:
             raise ValueError("needs at_least, at_most or rises_with")
         if self.rises_with is not None and bounded:
-            raise ValueError("rises_with stands in the place of bounds; give those a criterion of their own")
+            raise ValueError("rises_with replaces bounds; give bounds a criterion of their own")
         if bounded:
             _check_bounds(self)
         if self.best_over is not None:
@@ -331,22 +330,21 @@ class RateRatio(Criterion):
     @classmethod
     def _of_rates(cls, value: str) -> str:
         if value != "outcome":
-            raise ValueError("rates are chosen by the outcome's validation value alone")
+            raise ValueError("rates are chosen only by the outcome's validation value")
         return value
 
     @property
     def varies(self) -> tuple[str, ...]:
-        """The rate, and what the ratio rises with."""
         return (self.rate,) if self.rises_with is None else (self.rate, self.rises_with)
 
 
 class LayerCriterion(Criterion):
-    """What criteria on layers share.
+    """The keys that criteria on layers share.
 
     Attributes:
         measure: ``probe.NAME`` of a probe that measures each layer, such as ``probe.parameter_norm``; or
             ``initialization.scale``, the factor by which a tuner scaled each tensor.
-        layers: a regular expression; layers in whose name it is found are judged.
+        layers: a regular expression that a layer's name must contain.
     """
 
     layers: Pattern = ".*"
@@ -361,9 +359,9 @@ class LayerCriterion(Criterion):
 class Layers(LayerCriterion):
     """Values of layers lie between two bounds.
 
-    A seed meets it where the share `share` of the layers or more lies between the bounds, of those whose name `layers`
-    is found in. With `against` the value is the ratio of `of` to `against`, of the same layer at the same seed. Held
-    where the share `held_at` of the seeds meets it; refuted where the share `refuted_at` does not.
+    A seed meets it if the share `share` or more of the layers whose name contains `layers` lies between the bounds.
+    With `against` the value is the ratio of `of` to `against`, for the same layer at the same seed. Held if the share
+    `held_at` of the seeds meets it; refuted if the share `refuted_at` does not.
     """
 
     judge: Literal["layers"]
@@ -381,10 +379,10 @@ class Layers(LayerCriterion):
 class LayerDistance(LayerCriterion):
     """The layers of a treatment have values near those of another.
 
-    The distance at a seed is the mean of |ln(v / r)| over the layers that both have and whose name `layers` is found
-    in, v that of `of` and r that of `reference`. Layers at which both are 0, such as biases, say nothing and are left
-    out; if a logarithm is not finite, the distance is infinite. Held where it is at most `at_most` at the share
-    `held_at` of the seeds; refuted where it exceeds `refuted_above`, or `at_most` if that is null, at the share
+    The distance at a seed is the mean of |ln(v / r)| over the layers that both have and whose name contains `layers`,
+    with v from `of` and r from `reference`. Layers at which both are 0, such as biases, carry no information and are
+    left out; if a logarithm is not finite, the distance is infinite. Held if it is at most `at_most` at the share
+    `held_at` of the seeds; refuted if it exceeds `refuted_above`, or `at_most` if that is null, at the share
     `refuted_at`.
     """
 

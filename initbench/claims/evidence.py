@@ -1,4 +1,4 @@
-"""The trials that a criterion speaks of, and their values by group and seed."""
+"""The trials for a criterion, and their values by group and seed."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _LEAST_LEVELS = 3
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial as claims are judged by it.
+    """A trial for judging claims.
 
     Attributes:
         row: of the results frame.
         record: of its ledger.
-        properties: what conditions on it can name.
+        properties: for conditions.
     """
 
     row: Mapping[str, Any]
@@ -50,20 +50,18 @@ class Trial:
 
     @property
     def seed(self) -> int:
-        """Of the trial."""
         seed: int = self.properties["seed"]
         return seed
 
     @property
     def is_diverged(self) -> bool:
-        """Whether its training diverged."""
         return bool(self.record.status == "diverged")
 
     @property
     def validation(self) -> float:
         """The outcome on the validation split, oriented so that lower is better; +∞ if diverged, NaN if there is none.
 
-        It is the value by which a search chooses (`execution.searched`).
+        A search chooses by this value (`execution.searched`).
         """
         if self.is_diverged:
             return math.inf
@@ -72,7 +70,7 @@ class Trial:
 
     @property
     def is_stable(self) -> bool:
-        """Whether it neither diverged nor is at chance on the validation split; if chance is unknown, the first."""
+        """Whether it neither diverged nor is at chance on the validation split; unknown chance counts as better."""
         if math.isinf(self.validation):
             return False
         described = self.record.task["metrics"].get(self._validation_key, {})
@@ -97,19 +95,19 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """What a criterion is judged by in one group: a value for each of its sides at each seed that all of them have.
+    """The data of a criterion in one group: a value for each of its sides at each seed that all of them have.
 
     Attributes:
-        label: the values of the properties that the criterion says ``each`` of; empty if it has none.
+        label: the values of the criterion's ``each`` properties; empty if it has none.
         seeds: at which every side has a value.
-        lacking: whether a side has no value at a seed at which another one has one, or none at all.
-        sides: for each side an array of its values, shape (seeds,), ±∞ for the outcome of a diverged trial; of a
-            criterion on layers a list of the values of the layers at each seed; of a ratio of rates one array, shape
-            (seeds, levels), NaN if no rate is stable.
+        lacking: whether a side has no value at all, or lacks a seed that another one has.
+        sides: each side is an array of its values, shape (seeds,), with ±∞ if the outcome diverged. A side of a
+            criterion on layers is a list with the values of the layers at each seed. A ratio of rates has one array,
+            shape (seeds, levels), with NaN if no rate is stable.
         at_chance: for each side, shape (seeds,): 1 if the outcome is no better than chance, 0 if it is, NaN if unknown.
-        diverged: for each side the steps at which its trials diverged, of those seeds at which that is why it has no
-            finite value; None for a step that is unknown.
-        levels: the values of what a ratio of rates is to rise with, ascending.
+        diverged: for each side the steps at which its trials diverged, if a seed has no finite value for that reason;
+            None for an unknown step.
+        levels: the values of the ``rises_with`` property of a ratio of rates, ascending.
         problem: why nothing can be judged here; empty if it can.
         sign: 1 if lower values of the measure are better, -1 if higher ones are.
     """
@@ -127,13 +125,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The trials by which claims are judged.
+    """The trials for judging claims.
 
     Attributes:
-        trials: the rows of the final trials that are compared.
-        trials_under: those of each protocol of tuning: ``recipe``, ``shared``, ``own``.
+        trials: the rows of the compared final trials.
+        trials_under: the rows of each protocol of tuning: ``recipe``, ``shared``, ``own``.
         searched: the values of the search trials.
-        tuned: the properties that are tuned; empty for a suite that tunes nothing.
+        tuned: the tuned properties; empty for a suite without tuning.
         metrics: the outcomes by name.
         described: every metric that records describe, by its key.
         records: the trials' records by id.
@@ -148,7 +146,7 @@ class Evidence:
     records: Mapping[str, Any]
 
     def final(self, protocol: str | None) -> list[Trial]:
-        """Return the final trials under a protocol of tuning, each once; None for those that are compared."""
+        """Return the final trials under a protocol of tuning, each once; None for the compared ones."""
         if protocol is None or not self.tuned:
             return self._once(self.trials)
         return self._once(self.trials_under.get(protocol, self.trials.iloc[:0]))
@@ -162,7 +160,7 @@ class Evidence:
         ]
 
     def metric(self, measure: str) -> Metric | None:
-        """Return the metric that a measure is; None for one that is none, such as a probe's."""
+        """Return the metric for a measure; None if it is not a metric, for example a probe."""
         if measure == _OUTCOME:
             return next(iter(self.metrics.values())) if len(self.metrics) == 1 else None
         return self.described.get(measure)
@@ -178,8 +176,8 @@ class Evidence:
         """Return the values of several sides, one group for every combination of the values of ``each``.
 
         Raises:
-            InitbenchError: no trial has the measure, or it is no number; a side has several trials at one seed of one
-                group; or none has a validation value, by which the best is chosen.
+            InitbenchError: no trial has the measure, or it is not a number; a side has several trials at one seed of
+                one group; or no trial has a validation value, which is needed to choose the best.
         """
         metric = self.metric(measure)
         groups = []
@@ -205,7 +203,7 @@ class Evidence:
         return groups
 
     def _value(self, trial: Trial, measure: str) -> float:
-        """Return a trial's value; ±∞, the worst, for a metric of a trial that diverged."""
+        """Return a trial's value; if it diverged, a metric is ±∞, the worst."""
         value = trial.row[measure]
         if isinstance(value, str):
             raise InitbenchError(f"{measure} is no number")
@@ -226,8 +224,8 @@ class Evidence:
     def medians(self, criterion: Correlation) -> list[NDArray[np.float64]]:
         """Return for every group the medians over seeds of the measure and the outcome, shape (2, treatments).
 
-        Outcomes are turned so that lower is better. Treatments that lack one of the two are left out, and, if the
-        criterion says so, those whose median outcome is at chance.
+        Outcomes are turned so that lower is better. Treatments without both are left out, and, if the criterion says
+        so, treatments whose median outcome is at chance.
 
         Raises:
             InitbenchError: as for `groups`.
@@ -255,7 +253,8 @@ class Evidence:
         """Return the values of layers, one group for every combination of the values of ``each``.
 
         Raises:
-            InitbenchError: no trial has the measure for each layer, or a layer that is meant; or as for `groups`.
+            InitbenchError: no trial has the measure for each layer, or no layer has a matching name; or as for
+                `groups`.
         """
         sides = list(criterion.selectors.values())
         chosen = _chosen(self.final(criterion.protocol), sides, criterion.each, criterion.best_over)
@@ -284,7 +283,7 @@ class Evidence:
         """Return the best rate over the largest stable one, one group for every combination of values of ``each``.
 
         Raises:
-            InitbenchError: a value is no number; or as for `groups`.
+            InitbenchError: a value is not a number; or as for `groups`.
         """
         is_tuned = criterion.rate in self.tuned
         trials = self._once(self.searched) if is_tuned else self.final(criterion.protocol)
@@ -306,9 +305,9 @@ def _chosen(
 
 
 def _labelled(sides: Sequence[Sequence[Trial]], each: Sequence[str]) -> dict[str, list[list[Trial]]]:
-    """Return the trials of sides by group: for each label, which has the values of the properties ``each``, the sides.
+    """Return the trials of the sides by group; the label of a group has its values of the properties ``each``.
 
-    What a trial does not have is left out of its label.
+    A property that a trial lacks is left out of its label.
     """
     groups: dict[str, list[list[Trial]]] = {}
     for index, side in enumerate(sides):
@@ -325,7 +324,7 @@ def _text(key: str, value: Any) -> str:
 def _by_seed(trials: Iterable[Trial], best_over: str | None) -> dict[int, Trial]:
     """Return the trial of one side and group that counts at each seed.
 
-    With ``best_over`` it is, of those that differ in that property alone, the one with the best validation value.
+    With ``best_over``, of the trials that differ only in that property, the one with the best validation value counts.
     """
     if best_over is not None:
         return {seed: _best(tries) for seed, tries in _tries_by_seed(trials, best_over).items()}
@@ -343,7 +342,7 @@ def _best(tries: Iterable[Trial]) -> Trial:
 
 
 def _tries_by_seed(trials: Iterable[Trial], over: str) -> dict[int, list[Trial]]:
-    """Return the trials of each seed in ascending order of a property, of the seeds that have as many as any other.
+    """Return the trials of each seed in ascending order of a property; only seeds with the most trials are included.
 
     A seed with a missing or failed try is left out, because its best would be the best of fewer.
     """
@@ -372,7 +371,7 @@ def _several(one: Trial, other: Trial, over: str = "") -> InitbenchError:
 
 
 def _order(value: Any) -> tuple[int, Any]:
-    """Return by what values are sorted: none first, then numbers by size, then others by name."""
+    """Return a sort key: missing values first, then numbers by size, then others by name."""
     if isinstance(value, int | float):
         return 0, value
     return (-1, 0) if value is None else (1, natural(str(value)))
@@ -389,13 +388,12 @@ def _at_chance(trial: Trial) -> float:
 
 
 def _trains(outcome: float, trial: Trial) -> bool:
-    """Return whether an oriented outcome is better than chance; if chance is unknown, whether it is finite."""
     at_chance = trial.at_chance(outcome)
     return math.isfinite(outcome) if math.isnan(at_chance) else at_chance == 0
 
 
 def _layer_values(trial: Trial, measure: str) -> dict[str, float]:
-    """Return by layer what a probe measured of each, or the factors by which tensors were scaled; empty if unknown."""
+    """Return by layer a probe's measurements, or the factors by which tensors were scaled; empty if unknown."""
     if measure == SCALE:
         factors: dict[str, float] = trial.record.initialization.get("factors", {})
         return factors
@@ -404,14 +402,13 @@ def _layer_values(trial: Trial, measure: str) -> dict[str, float]:
     entry = known.get(name, known.get(f"{name}.{_PER_LAYER}"))
     if entry is None:
         return {}
-    # Several reasons do not say which layer has which.
+    # Several reasons cannot be assigned to layers.
     reason = entry.get("values_reason", "")
     lost = float(reason) if reason in {"inf", "-inf"} else math.nan
     return {layer: lost if value is None else float(value) for layer, value in entry["values"].items()}
 
 
 def _common(sides: Sequence[Mapping[str, float]], meant: Collection[str]) -> list[str]:
-    """Return the layers that are meant and that all sides have."""
     first, *others = sides
     return [name for name in first if name in meant and all(name in other for other in others)]
 
@@ -441,7 +438,7 @@ def _ratio_group(criterion: RateRatio, label: str, trials: Sequence[Trial]) -> G
 
 
 def _ratio(tries: Sequence[Trial], rate: str) -> float:
-    """Return the best rate over the largest stable one, of tries in ascending order of it; NaN if none is stable."""
+    """Return the best rate over the largest stable one, for tries in ascending order; NaN if none is stable."""
     stable = [trial for trial in tries if trial.is_stable]
     return _number(_best(tries), rate) / _number(stable[-1], rate) if stable else math.nan
 

@@ -1,4 +1,4 @@
-"""Claims, judged: from the values of a criterion's sides at each seed to held, did not hold or undecided."""
+"""The judging of claims: from the values of a criterion's sides at each seed to held, did not hold or undecided."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from initbench.claims.verdict import Form, Status
 
 LEAST_SEEDS = 3
-"""Below these nothing is held: one of two seeds, or two of two, tell too little."""
+"""With fewer seeds nothing is held: one of two seeds, or two of two, are too little evidence."""
 _ALPHA = 0.05
 _Counted = Ordering | Trains | AtChance | Within | Contrast | Layers | LayerDistance | RateRatio
 
 
 def judge_claims(evidence: Evidence, claims: Sequence[Claim], seeds: int) -> list[ClaimVerdict]:
-    """Return what each claim comes to.
+    """Return the verdict for each claim.
 
     Args:
         evidence: the trials.
-        claims: of the suite, or any others: ``Claim.model_validate`` makes one of plain data. A condition that no trial
-            meets is no error here, and the claim is not run.
-        seeds: that the suite has; with fewer than these nothing is judged, so that no one stops at a good moment.
+        claims: of the suite, or others: ``Claim.model_validate`` makes one from plain data. If no trial meets a
+            condition, the claim is not run, which is not an error.
+        seeds: of the suite; with fewer seeds nothing is judged, so that nobody stops at a convenient moment.
     """
     verdicts = []
     for claim in claims:
@@ -96,7 +96,7 @@ def _groups(criterion: Criterion, evidence: Evidence) -> list[Group]:
 
 
 def _of_groups(statuses: Sequence[Status], least: int | None) -> Status:
-    """Return what a criterion comes to that must hold in so many groups, or in all."""
+    """Return the verdict for a criterion that must hold in a number of groups, or in all."""
     needed = len(statuses) if least is None else least
     if statuses.count("held") >= needed:
         return "held"
@@ -106,11 +106,11 @@ def _of_groups(statuses: Sequence[Status], least: int | None) -> Status:
 def of_claim(
     claim: Claim, criteria: tuple[CriterionVerdict, ...], refutations: tuple[CriterionVerdict, ...]
 ) -> ClaimVerdict:
-    """Return what a claim comes to.
+    """Return the verdict for a claim.
 
-    Without refutations it held if all criteria did, and did not hold if one did not. With them it did not hold if one
-    of these is met, and a criterion that did not hold leaves it undecided. It is undecided too if all criteria are met
-    and one of the refutations is as well, or has not been judged.
+    Without refutations it held if all criteria did, and did not hold if one did not. With refutations it did not hold
+    if any of these is met, and a criterion that did not hold leaves it undecided. It is also undecided if all criteria
+    are met and a refutation is met or has not been judged.
     """
     if not refutations:
         return ClaimVerdict(claim, _together([one.status for one in criteria]), criteria)
@@ -126,7 +126,7 @@ def of_claim(
 
 
 def _together(statuses: Sequence[Status]) -> Status:
-    """Return what several criteria come to that must all hold."""
+    """Return the verdict for several criteria that must all hold."""
     for status in ("did not hold", "not run", "undecided"):
         if status in statuses:
             return status
@@ -135,7 +135,6 @@ def _together(statuses: Sequence[Status]) -> Status:
 
 @singledispatch
 def judge(criterion: Criterion, group: Group) -> GroupVerdict:
-    """Return what a criterion comes to in one group that has seeds."""
     raise TypeError(f"{type(criterion).__name__} does not judge {group}")
 
 
@@ -168,7 +167,7 @@ def _(criterion: Equality, group: Group) -> GroupVerdict:
     difference = mean_estimate(differences)
     status: Status = "undecided"
     if difference.n >= LEAST_SEEDS and not difference.has_interval and math.isfinite(difference.value):
-        # All seeds differ by the same, as treatments do that are bitwise equal.
+        # All seeds differ by the same amount, for example because the treatments are bitwise equal.
         status = "held" if abs(difference.value) < margin else "did not hold"
     elif difference.has_interval:
         half = _half_width(difference, 2 * _ALPHA)
@@ -178,7 +177,7 @@ def _(criterion: Equality, group: Group) -> GroupVerdict:
             status = "did not hold"
     if criterion.within is not None:
         return GroupVerdict(status, difference, "difference")
-    with np.errstate(over="ignore"):  # the logarithm of a ratio that no number can hold
+    with np.errstate(over="ignore"):  # the logarithm of a ratio that overflows
         value, low, high = (float(np.exp(logarithm)) for logarithm in difference[:3])
     return GroupVerdict(status, Estimate(value, low, high, difference.n), "factor")
 
@@ -252,7 +251,7 @@ def _(criterion: LayerDistance, group: Group) -> GroupVerdict:
 
 
 def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the mean of |ln(one / other)| but for layers that are 0 in both; +∞ if a logarithm is not finite."""
+    """Return the mean of |ln(one / other)| over layers that are not 0 in both; +∞ if a logarithm is not finite."""
     known = (one != 0) | (other != 0)
     with np.errstate(all="ignore"):
         logarithms = np.abs(np.log(one[known] / other[known]))
@@ -299,7 +298,6 @@ def _judge_correlations(criterion: Correlation, evidence: Evidence) -> Criterion
 
 
 def judge_correlations(correlations: NDArray[np.float64], at_least: float) -> GroupVerdict:
-    """Return what a `Correlation` comes to, by Spearman's correlation in each group."""
     return replace(_by_mean(correlations, at_least, "number"), sample="network")
 
 
@@ -319,9 +317,9 @@ def _by_seeds(
     values: NDArray[np.float64],
     form: Form = "value",
 ) -> GroupVerdict:
-    """Return what a criterion comes to by the seeds that meet it and those that speak against it, shape (seeds,).
+    """Return the verdict from the seeds that meet a criterion and those that contradict it, shape (seeds,).
 
-    It is refuted by the share ``refuted_at`` where it is not held; without one a single seed refutes it.
+    If it is not held, the share ``refuted_at`` refutes it; without a share, a single seed does.
     """
     status: Status = "undecided"
     if is_share(met, 0.0 if criterion.held_at == "any" else criterion.held_at):
@@ -332,12 +330,12 @@ def _by_seeds(
 
 
 def is_share(which: NDArray[np.bool_], share: float) -> bool:
-    """Return whether so large a share is such, at least one; 4 of 5 are a share of 0.8."""
+    """Return whether at least this share, and at least one, is true; 4 of 5 is a share of 0.8."""
     return int(which.sum()) >= max(1, math.ceil(share * len(which) - 1e-9))
 
 
 def _within(values: NDArray[np.float64], bounds: Within | Layers | RateRatio) -> NDArray[np.bool_]:
-    """Return whether each value lies between bounds, of which one may be None; NaN does not."""
+    """Return whether each value lies between bounds, of which one or both are given; NaN does not."""
     low = -math.inf if bounds.at_least is None else bounds.at_least
     high = math.inf if bounds.at_most is None else bounds.at_most
     return (values >= low) & (values <= high)
@@ -352,11 +350,10 @@ def mean_or_median(values: NDArray[np.float64]) -> Estimate:
 
 
 def _differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return first - second; two that diverged alike are a tie."""
+    """Return first - second; two trials that diverged alike are a tie."""
     return np.subtract(first, second, out=np.zeros(len(first)), where=first != second)
 
 
 def _half_width(estimate: Estimate, alpha: float) -> float:
-    """Return half the width of the interval of level 1 - alpha."""
     n = estimate.n
     return estimate.half_width / t_multiplier(n) * float(stats.t.isf(alpha / 2, n - 1)) / math.sqrt(n)

@@ -1,4 +1,4 @@
-"""What a criterion or a claim comes to."""
+"""The verdicts on criteria and claims."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 Status = Literal["held", "did not hold", "undecided", "not run", "cannot be tested here"]
 Form = Literal["value", "difference", "factor", "share", "number"]
-"""What an estimate is: a value of the measure, a difference of two, a ratio of two, a share of layers, a number."""
+"""The kind of an estimate: a value of the measure, a difference or ratio of two, a share of layers, a number."""
 
 
 @dataclass(frozen=True)
 class GroupVerdict:
-    """What a criterion comes to in one group.
+    """The verdict on a criterion in one group.
 
     Attributes:
         status: of the criterion there.
-        estimate: what is judged, with its 95 % interval; if a trial diverged the median, without one.
-        form: what the estimate is.
-        agreeing: at how many seeds the criterion is met; None if it is judged by the mean.
-        against: what the estimate must exceed, if that is measured too.
+        estimate: the judged value with its 95 % interval; if a trial diverged the median, without one.
+        form: the kind of the estimate.
+        agreeing: the number of seeds at which the criterion is met; None if it is judged by the mean.
+        against: the value that the estimate must exceed, if that is measured too.
         ends: the smallest and the largest value of all layers and seeds.
-        diverged: as of `evidence.Group`.
-        sample: what the estimate's n counts.
+        diverged: as in `evidence.Group`.
+        sample: the unit of the estimate's n.
         label: of the group; empty if there is only one.
     """
 
@@ -44,10 +44,10 @@ class GroupVerdict:
 
 @dataclass(frozen=True)
 class CriterionVerdict:
-    """What a criterion comes to.
+    """The verdict on a criterion.
 
-    It is held if it is in all groups, or in as many as it asks for; it did not hold if so many did not that this is out
-    of reach; it is not run if it has no trial. `lacks` says why it cannot be told, if that is no matter of numbers.
+    It is held if it is in all groups, or in as many as it asks for; it did not hold if this number is out of reach; it
+    is not run if it has no trial. `lacks` says why it is undecided for a reason other than its numbers.
     """
 
     criterion: Criterion
@@ -57,16 +57,15 @@ class CriterionVerdict:
 
     @property
     def n(self) -> int:
-        """Seeds of the group that has the fewest."""
         return min((group.estimate.n for group in self.groups), default=0)
 
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What a claim comes to (`judge.of_claim`).
+    """The verdict on a claim (`judge.of_claim`).
 
-    `refutations` are its ``refuted_by``: one that is held refutes the claim. `lacks` says why it is undecided whatever
-    the numbers are.
+    `refutations` are its ``refuted_by``: if one is held, it refutes the claim. `lacks` says why the claim is undecided
+    whatever the numbers are.
     """
 
     claim: Claim
@@ -77,5 +76,5 @@ class ClaimVerdict:
 
     @property
     def judged(self) -> tuple[CriterionVerdict, ...]:
-        """All criteria, those that would refute it after the others."""
+        """All criteria, the refutations last."""
         return self.criteria + self.refutations

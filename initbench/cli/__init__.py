@@ -1,7 +1,4 @@
-"""The command line, one file per command.
-
-Its parts are imported when they are first used, so that a process sees to signals before all else.
-"""
+"""The command line, one file per command; imported at first use, so that signal handlers are set before all else."""
 
 from __future__ import annotations
 

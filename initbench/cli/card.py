@@ -1,4 +1,4 @@
-"""What is known of a component, as plain data: what `initbench describe` and `initbench list --json` say."""
+"""The description of a component as plain data, which `initbench describe` and `initbench list --json` print."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _SECTIONS = {
     "probe": "probes:\n  - {}",
     "scheme": "architectures:\n  - {}",
 }
-# A plain word that YAML 1.1 or 1.2 reads as something else than a text.
+# Plain words that YAML 1.1 or 1.2 does not read as text.
 _NOT_A_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _HEADER = re.compile(r"(Args|Arguments|Attributes|Example|Examples|Note|Raises|Returns|Yields):$")
 _ENTRY = re.compile(r"(\*{0,2}[\w.]+)(?: \([^)]*\))?:(?:\s+(.*))?$")
-# What is tried, in this order: images of CIFAR's size and of ImageNet's, for what is built for these; bytes of text.
+# Tried in this order: images of the size of CIFAR and of ImageNet, and bytes of text.
 _INPUTS = (Inputs((3, 32, 32)), Inputs((3, 224, 224)), Inputs((16,), vocabulary=256))
 _CLASSES = 10
 
 
 def card(component: Component[Any]) -> dict[str, Any]:
-    """Return what is known of a component.
+    """Return the description of a component.
 
     Returns:
-        ``kind``, ``name``, ``version``, ``summary``, ``text`` (paragraphs), ``declared`` (what it is and needs, by
-        kind), ``arguments`` (``name``, ``type``, ``required``, ``default``, ``description``), ``raises`` (error →
+        ``kind``, ``name``, ``version``, ``summary``, ``text`` (paragraphs), ``declared`` (properties and requirements,
+        by kind), ``arguments`` (``name``, ``type``, ``required``, ``default``, ``description``), ``raises`` (error →
         when), ``reference``, ``from`` (a module, or a plug-in's file), ``line`` (in it) and ``suite`` (lines that can
         be pasted into a suite).
     """
@@ -72,9 +72,9 @@ def card(component: Component[Any]) -> dict[str, Any]:
 
 
 def recipe_card(recipe: NamedRecipe) -> dict[str, Any]:
-    """Return what is known of a recipe, as `card` has it of a component: its fields are its arguments.
+    """Return the description of a recipe as `card` does for a component: the recipe's fields are its arguments.
 
-    It has no version, as no trial knows of it: a trial has what the fields come to.
+    A recipe has no version, because a trial stores only the values of the fields.
     """
     arguments = [
         {"name": name, "type": "", "required": False, "default": value, "description": recipe.sources.get(name, "")}
@@ -127,7 +127,7 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
 
 
 def _sample(component: Component[Any]) -> dict[str, Any]:
-    """Return what a dataset asks of a model by default; nothing where that is in files that are not there."""
+    """Return the inputs and outputs of a dataset with default arguments; empty if its files are needed and absent."""
     try:
         described = component.traits.describe(**component.resolve({}))
     except InitbenchError:
@@ -136,7 +136,7 @@ def _sample(component: Component[Any]) -> dict[str, Any]:
 
 
 def _line(component: Component[Any]) -> int | None:
-    """Return the line of its module where it is defined; None where there is no source to read (a notebook)."""
+    """Return the line of the definition in its module; None if there is no source to read (a notebook)."""
     try:
         return inspect.getsourcelines(component.definition)[1]
     except (OSError, TypeError):
@@ -144,15 +144,14 @@ def _line(component: Component[Any]) -> int | None:
 
 
 def _suite_lines(component: Component[Any], arguments: list[dict[str, Any]]) -> str:
-    """Return the component with every argument at its default, as it stands in a suite.
+    """Return the component as an entry of a suite, with every argument at its default.
 
-    A required argument has its type in angle brackets, to be filled in. Empty for a task, which no suite names: its
-    datasets bring it.
+    A required argument has its type in angle brackets. The text is empty for a task, because suites name only datasets.
     """
     if component.kind not in _SECTIONS:
         return ""
     name = component.name
-    if component.kind == "scheme":  # of a model that has whatever a scheme may look for
+    if component.kind == "scheme":  # a model with everything that a scheme may look for
         return _SECTIONS["scheme"].format(_yaml({"name": "timm/resnet18", "scheme": name}))
     if name.endswith("/*"):
         name = name.removesuffix("*") + (component.traits.example or "NAME")
@@ -162,7 +161,7 @@ def _suite_lines(component: Component[Any], arguments: list[dict[str, Any]]) -> 
 
 
 def _yaml(value: Any) -> str:
-    """Return a value as YAML in flow style, in the plainest form that reads back as itself."""
+    """Return a value as YAML in flow style, in the plainest form that reads back as the same value."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_yaml(key)}: {_yaml(child)}" for key, child in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -181,10 +180,10 @@ class Docstring:
 
 
 def parse(docstring: str) -> Docstring:
-    """Take apart a docstring without indentation, as `inspect.getdoc` returns it."""
+    """Split a docstring without indentation, as `inspect.getdoc` returns it, into its parts."""
     result = Docstring()
     sections = {"Args": result.arguments, "Arguments": result.arguments, "Raises": result.raises}
-    # What other sections hold is read past.
+    # Other sections are skipped.
     entries: dict[str, str] | None = None
     latest: str | None = None
     paragraph = ""
@@ -209,10 +208,10 @@ def parse(docstring: str) -> Docstring:
 
 
 def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] | None:
-    """Return the structure of an architecture with its default arguments, and the inputs that it was found with.
+    """Return the structure of an architecture with default arguments, and the inputs with which it was determined.
 
-    Nothing is computed: the model is on the meta device. Return None for a family of architectures, where an argument
-    has no default, or where none of the inputs is taken.
+    Nothing is computed, because the model is on the meta device. Return None for a family of architectures, if an
+    argument has no default, or if the model accepts no `_INPUTS`.
     """
     import torch
 

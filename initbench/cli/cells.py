@@ -1,4 +1,4 @@
-"""A plan as plain data: what `initbench plan` shows of it."""
+"""A plan as plain data, for `initbench plan`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from initbench.tracking.contents import trial_labels
 
 
 def plan_data(suite: Suite, plan: Plan, statuses: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a suite comes to.
+    """Return the plan of a suite as plain data.
 
     Args:
-        suite: gives its name and what it compares.
-        plan: of the suite.
-        statuses: trial id → status, as the ledger has them.
+        suite: gives its name and the compared factors.
+        plan: the plan of the suite.
+        statuses: trial id → status, as in the ledger.
 
     Returns:
         ``suite``, ``compare``, ``cells``, ``incompatible`` (each pair once for each reason), ``undescribed`` (datasets
-        whose files are absent), and the numbers ``trials``, ``missing``, ``awaited`` (trials that are known only when
-        searches have results) and ``excluded``; of a suite that tunes also ``tune``, what it searches.
+        whose files are absent), and the numbers ``trials``, ``missing``, ``awaited`` (trials that depend on the results
+        of searches) and ``excluded``; if the suite tunes, also ``tune``.
     """
     waiting = sum(map(len, plan.waiting.values()))
     return {
@@ -44,9 +44,9 @@ def plan_data(suite: Suite, plan: Plan, statuses: Mapping[str, str]) -> dict[str
 
 
 def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return one entry for each cell: its labels, what tells it apart beside them, and its trials.
+    """Return one entry for each cell: its labels, the recipe fields that distinguish it, and its trials.
 
-    Where files of its dataset are absent, a cell and its trials have no ids: ``cell`` is None, ``trials`` is empty.
+    If files of its dataset are absent, a cell and its trials have no ids: ``cell`` is None and ``trials`` is empty.
     """
     written = [tuned.row.spec for tuned in plan.tuned]
     shown = [*(written or plan.trials), *_waiting(plan)]
@@ -90,7 +90,7 @@ def _labels(trials: Sequence[TrialSpec]) -> list[dict[str, str]]:
 
 
 def crossed_fields(trials: Sequence[TrialSpec]) -> list[str]:
-    """Return the fields of the recipe that vary among the trials where no rule has set them."""
+    """Return the fields of the recipe that vary among the trials and are not set by rules."""
     values: dict[str, set[Any]] = defaultdict(set)
     for trial in trials:
         for name, value in trial.recipe:
@@ -106,9 +106,9 @@ def _value(trial: TrialSpec, key: str) -> Any:
 
 
 def _incompatible(plan: Plan) -> list[dict[str, str]]:
-    """Return the labels of each pair: of the architecture, and of the initializer or dataset that it is not for.
+    """Return the labels of each pair: of the architecture, and of the initializer or dataset that does not fit it.
 
-    They are told apart from those that run, too.
+    The labels also distinguish the pairs from the cells that run.
     """
     pairs = [pair.spec for pair in plan.incompatible]
     labels = _labels([*pairs, *plan.trials, *_waiting(plan), *plan.unselected])[: len(pairs)]

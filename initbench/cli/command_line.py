@@ -1,4 +1,4 @@
-"""The commands, and what becomes of their errors. Nothing heavy is imported before a command needs it."""
+"""The commands, and how their errors are reported. Heavy modules are imported only when a command needs them."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ app = typer.Typer(
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: rich's would import a Markdown parser and a highlighter, half of its time
+    rich_markup_mode=None,  # plain help: rich imports a Markdown parser and a highlighter, half of its time
     context_settings={"help_option_names": ["-h", "--help"]},
     callback=start,
 )
 app.command("run", short_help="Run a suite's missing trials and write the report.")(run)
-app.command("plan", short_help="Print what a suite comes to, before it runs.")(plan)
-app.command("status", short_help="Say how a suite's run stands.")(status)
-app.command("retry", short_help="Run again what has no result in a suite's folder.")(retry)
+app.command("plan", short_help="Print the trials of a suite before they run.")(plan)
+app.command("status", short_help="Show the progress of a suite's run.")(status)
+app.command("retry", short_help="Run the trials of a suite's folder that have no result.")(retry)
 app.command("report", short_help="Write the report of one suite's folder or several.")(report)
-app.command("list", short_help="List what is registered, with arguments.")(list_components)
+app.command("list", short_help="List the components with their arguments.")(list_components)
 app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
-app.command("ui", short_help="Serve MLflow's user interface on a suite's runs.")(ui)
-app.command("sync", short_help="Write to MLflow what the ledger has and MLflow lacks.")(sync)
+app.command("ui", short_help="Serve MLflow's user interface for a suite's runs.")(ui)
+app.command("sync", short_help="Write the records that MLflow lacks to MLflow.")(sync)
 app.command("new-plugin", short_help="Write a plug-in package to start from.")(new_plugin)
 
 
-# Typer exports one of click's errors, which it has from an installed click or a copy of its own, by version.
+# Typer exports one of click's errors; depending on its version, it uses an installed click or a copy of its own.
 _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 _OF_THE_MACHINE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
@@ -53,10 +53,10 @@ _OF_THE_MACHINE = {
 
 
 def main() -> None:
-    """Run the command line; a request that cannot be met is one line on stderr.
+    """Run the command line; an invalid request is reported as one line on stderr.
 
-    Exit code 0: all trials finished or diverged; 1: some failed; 2: the request was wrong, or what was to be printed
-    could not be written.
+    Exit code 0: all trials finished or diverged; 1: some failed; 2: the request was invalid, or the output could not be
+    written.
     """
     with standard_streams():
         if code := _run():

@@ -1,4 +1,4 @@
-"""A console for tables, colours and a display that moves."""
+"""A console for tables, colours and a live display."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class VisibleConsole(Console):
-    """A console that prints text of any origin, and what moves the cursor or colours the text only if it is rich's."""
+    """A console that escapes control characters in texts; only rich itself can move the cursor or set colours."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -1,4 +1,4 @@
-"""`initbench describe NAME`: the card of one component."""
+"""`initbench describe NAME`: the description of one component."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def describe(
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
-    """Describe a component: what it is and needs, its arguments, its reference, and how to put it into a suite.
+    """Describe a component: its purpose, requirements, arguments and reference, and how to write it in a suite.
 
-    Of an architecture with its default arguments also the structure: its layers, residual branches, heads and norms.
+    For an architecture, also print its structure with default arguments: layers, residual branches, heads and norms.
     """
     from initbench.cli.card import card, recipe_card, structure_of_default
     from initbench.registry import REGISTRIES
@@ -42,7 +42,7 @@ def describe(
         try:
             component = registry.find(name)
         except UnknownNameError:
-            # A member of a family is misspelled where its prefix is right: that registry's own message is the best.
+            # If the prefix of a family is right, the member is misspelled, and that registry's message is the best.
             if "/" in name and name.partition("/")[0] + "/*" in registry.names():
                 raise
             continue
@@ -60,7 +60,7 @@ def describe(
         return
     from initbench.cli.console import VisibleConsole
 
-    # Text is read best in lines of this length, on a wider terminal too.
+    # Longer lines are hard to read, even on a wider terminal.
     out = VisibleConsole(highlight=False, emoji=False, width=min(_WIDTH, VisibleConsole().width))
     for index, entry in enumerate(cards):
         if index:
@@ -87,7 +87,7 @@ def _print(out: Console, card: dict[str, Any]) -> None:
         _say(out, argument["description"], indent=6)
     if "structure" in card:
         inputs = Inputs.from_json(card["structure_inputs"])
-        _lines(out, f"\nStructure, of samples of {inputs}", card["structure"])
+        _lines(out, f"\nStructure, for samples of {inputs}", card["structure"])
     if card["raises"]:
         _lines(out, "\nErrors", [f"{error}: {when}" for error, when in card["raises"].items()])
     if card["suite"]:
@@ -108,9 +108,9 @@ def _lines(out: Console, title: str, lines: list[str]) -> None:
 
 
 def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: str = "") -> None:
-    """Print a paragraph, or lines of a suite: no word is broken and no line ends in spaces, so that it can be pasted.
+    """Print a paragraph or lines of a suite so that they can be pasted: no word is broken and no line ends in spaces.
 
-    Newlines before and behind the text are kept; a no-break space is no place to end a line.
+    Newlines before and after the text are kept; lines do not break at a no-break space.
     """
     from rich.text import Text
 
@@ -135,7 +135,7 @@ def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
     if kind == "architecture":
         taken = [f"Input: {declared['input']}"] if declared["input"] else []
         schemes = declared["builds_schemes"]
-        built = [f"Builds {' and '.join(schemes)} itself; other schemes are put in."] if schemes else []
+        built = [f"Builds {' and '.join(schemes)} itself; other schemes are inserted."] if schemes else []
         return [f"Tasks: {', '.join(declared['tasks'])}.", *built, *taken]
     if kind == "scheme":
         return _where_it_stands(declared)
@@ -155,14 +155,14 @@ def _what_it_does(declared: dict[str, Any]) -> str:
         arguments = " and ".join(declared["starts_from"])
         return f"A tuner: it takes another initializer ({arguments}) and adjusts its result with {data}.{optimizer}"
     if declared["data"]:
-        return f"It sets the parameters by {data}.{optimizer}"
+        return f"It sets the parameters from {data}.{optimizer}"
     return "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
 
 
 def _where_it_stands(declared: dict[str, Any]) -> list[str]:
-    norm = "It stands in the place of a normalization."
-    kept = "A model without normalization computes the same after it."
-    biases = "It brings biases, so that convolutions have none."
+    norm = "It replaces normalization."
+    kept = "A model without normalization computes the same function with it."
+    biases = "It adds biases, so convolutions have none."
     stated = {"instead_of_norm": norm, "keeps_function": kept, "brings_biases": biases}
     included = [f"It has all parts of {declared['includes']}."] if declared["includes"] else []
     return [sentence for name, sentence in stated.items() if declared[name]] + included

@@ -1,8 +1,7 @@
 """`initbench list`: every initializer, architecture, scheme, task, dataset, probe and recipe with its arguments.
 
-Importing the modules of the library's components imports torch, which takes seconds. Their names, arguments and
-summaries stand in the source, where `ast` finds them in milliseconds. Annotations and defaults are evaluated one by
-one, with the names that they use, so what is shown is what `inspect` would say of the imported factory.
+Importing the components imports torch, which takes seconds. `ast` reads names, arguments and summaries from the source
+in milliseconds; only annotations and defaults are evaluated. The result equals the one that `inspect` gives.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class Listing:
 
 
 def listing(registry: Registry[Any], name: str) -> Listing:
-    """Return what is listed of a component; it is imported only where its source alone does not tell."""
+    """Return the listing of a component; import it only if its source is not enough."""
     if name in registry.builtins:
-        with suppress(Exception):  # the source may be written in a way that this reader does not know
+        with suppress(Exception):  # the source may use a construct that this reader does not know
             return read_source(registry, name)
     return of_component(registry.find(name))
 
@@ -48,15 +47,15 @@ def of_component(component: Component[Any]) -> Listing:
 
 
 def read_source(registry: Registry[Any], name: str) -> Listing:
-    """Return what is listed of one of the library's components, from its source.
+    """Return the listing of a component of the library, from its source.
 
-    It raises anything if the source is not as expected: no such decorator, or an expression that only an import tells.
+    Raise any exception if the source is not as expected: no such decorator, or an expression that needs an import.
     """
     module = _source(registry.builtins[name])
     definition = module.registered(f"register_{registry.kind}", name)
     arguments = module.arguments(definition, registry.supplied)
     if name.endswith("/*"):
-        arguments = arguments[1:]  # of a family, the member's name
+        arguments = arguments[1:]  # for a family, the name of the member
     summary = (ast.get_docstring(definition) or "").partition("\n")[0]
     return Listing(name, tuple(arguments), summary)
 
@@ -68,13 +67,13 @@ def _source(module: str) -> _Source:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            # Keeps the docstring and the arguments: what is alive, each garbage collection visits again.
+            # Keeps only the docstring and the arguments, because each garbage collection visits all objects.
             node.body = [node.body[0], *(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == _INIT)]
     return _Source(tree)
 
 
 class _Source(dict[str, Any]):
-    """The names of a module's top level, each evaluated when it is first asked for."""
+    """The names of a module's top level, each evaluated at its first use."""
 
     def __init__(self, tree: ast.Module) -> None:
         super().__init__()
@@ -93,7 +92,7 @@ class _Source(dict[str, Any]):
         raise LookupError(name)
 
     def arguments(self, definition: ast.FunctionDef | ast.ClassDef, without: Collection[str]) -> list[Argument]:
-        """Return the arguments of a function, or of a class's constructor, but those left out."""
+        """Return the arguments of a function or of a class's constructor, except those in `without`."""
         if isinstance(definition, ast.ClassDef):
             constructors = [
                 node for node in definition.body if isinstance(node, ast.FunctionDef) and node.name == _INIT
@@ -119,7 +118,7 @@ class _Source(dict[str, Any]):
         return eval(compile(ast.Expression(node), "<source>", "eval"), {}, self)  # noqa: S307
 
     def __missing__(self, name: str) -> Any:
-        """Evaluate a name; one that is not found here may be a builtin."""
+        """Evaluate a name; an unknown one may be a builtin."""
         for node in self.tree.body:
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
                 self[name] = self.value(node.value)
@@ -133,10 +132,10 @@ class _Source(dict[str, Any]):
 
 
 def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
-    """Return what an import statement gives.
+    """Return the result of an import statement.
 
-    Of our modules by reading, but for the registry, which is imported already; of others from the standard library
-    alone.
+    Our modules are read, except the registry, which is already imported; of other modules only the standard library
+    is imported.
     """
     module = name if isinstance(node, ast.Import) else str(node.module)
     if module == _REGISTRY:
@@ -150,7 +149,7 @@ def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
 
 
 def argument_text(name: str, type_name: str, required: bool, default: Any) -> str:
-    """Return an argument as ``name: type = default``; a required one has no default to be shown, a field no type."""
+    """Return ``name: type = default``; required arguments have no default, and fields of recipes no type."""
     return name + (f": {type_name}" if type_name else "") + ("" if required else f" = {show(default)}")
 
 
@@ -190,7 +189,7 @@ def list_components(
     for title, lines in sections.items():
         table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")
         for column in ("name", "fields" if title == "recipes" else "arguments", "what it is"):
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold", no_wrap=column == "name")
         for name, arguments, summary in lines:
             table.add_row(Text(name, style="cyan"), Text(arguments), Text(summary))
         out.print(table)

@@ -20,8 +20,8 @@ from initbench.cli.options import Debug, Json, print_json
 from initbench.cli.output import say
 from initbench.errors import InitbenchError
 
-# What is written, and the template of each. These have a suffix of their own, so that no tool takes them for sources
-# or for a configuration of this project.
+# File → template. The templates have a suffix of their own, so that no tool takes them for sources or configuration
+# of this project.
 _FILES = {
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
@@ -32,7 +32,7 @@ _FILES = {
     "tests/test_$package.py": "test_initializer.py",
     "suites/$package.yaml": "suite.yaml",
 }
-_LONGEST = 100  # a suite's name has no more
+_LONGEST = 100  # the longest name of a suite
 
 
 def new_plugin(
@@ -74,7 +74,7 @@ def _package_name(name: str) -> str:
         raise InitbenchError(f"NAME must have at most {_LONGEST} characters, got {len(package)}")
     taken = _taken_by(package)
     if taken:
-        raise InitbenchError(f"NAME must be one that is free, got {name!r}: {taken}")
+        raise InitbenchError(f"NAME must be free, got {name!r}: {taken}")
     return package
 
 
@@ -84,12 +84,12 @@ def _taken_by(package: str) -> str | None:
     if keyword.iskeyword(package):
         return "it is a Python keyword"
     if package in {"true", "false", "null"}:
-        return "YAML reads it as no text"
+        return "YAML does not read it as text"
     if package in sys.stdlib_module_names:
         return "it is a module of Python's standard library"
     if package in INITIALIZERS.builtins:
         return "it is an initializer of initbench"
-    # A half-removed distribution has no name.
+    # A partly removed distribution has no name.
     distributions = {re.sub(r"[-_.]+", "_", d.name or "").lower() for d in importlib.metadata.distributions()}
     if package in distributions or _importable(package):
         return "a package of this name is installed"
@@ -100,7 +100,7 @@ def _importable(package: str) -> bool:
     spec = importlib.util.find_spec(package)
     if spec is None:
         return False
-    # A folder of the working directory is no module, though Python would import it as an empty one.
+    # A folder of the working directory is not a module, although Python would import it as an empty one.
     folders = [Path(folder).resolve() for folder in spec.submodule_search_locations or []]
     return spec.origin is not None or any(Path.cwd() not in folder.parents for folder in folders)
 

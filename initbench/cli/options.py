@@ -49,7 +49,7 @@ def start(
 
 
 Debug = Annotated[bool, typer.Option("--debug", callback=_set_debug, help="Show the traceback of an error.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SuiteFile = Annotated[str, typer.Argument(help="A suite file, such as suites/quickstart.yaml.", metavar="SUITE")]
 SuiteFolder = Annotated[
     Path | None, typer.Argument(help="A suite's folder; default: the only one in ./runs.", metavar="DIR")
@@ -58,22 +58,25 @@ Assignments = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Override a key: --set recipe.epochs=1, --set architectures.width=1 in all of them.",
+        help="Override a key of the suite: --set recipe.epochs=1; --set architectures.width=1 for all architectures.",
         metavar="KEY=VALUE",
     ),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help="Keep these trials alone: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
+    typer.Option("--only", help="Select trials: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option("--seeds", min=1, max=10_000, help="Number of seeds, in place of the suite's.", metavar="N"),
+    typer.Option("--seeds", min=1, max=10_000, help="Number of seeds, instead of the suite's.", metavar="N"),
 ]
 Smoke = Annotated[
-    bool, typer.Option("--smoke", help="A few trials of two steps on random data instead: does all of it work?")
+    bool,
+    typer.Option(
+        "--smoke", help="Replace the trials by a few of two steps on random data, to check that every part works."
+    ),
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder of the suites' folders.", metavar="DIR")]
+Out = Annotated[Path, typer.Option("--out", help="Folder that contains the suites' folders.", metavar="DIR")]
 Plugins = Annotated[
     list[str] | None, typer.Option("--plugin", help="A Python file that registers components.", metavar="FILE")
 ]
@@ -81,14 +84,15 @@ TrackingUri = Annotated[
     str | None,
     typer.Option(
         "--tracking-uri",
-        help="MLflow's; default: $MLFLOW_TRACKING_URI, else SQLite beside the ledger. All users of this machine see "
-        "options in its list of processes, so give a secret by the variable.",
+        help="URI of MLflow; default: $MLFLOW_TRACKING_URI, else a SQLite file beside the ledger. All users of this "
+        "machine can see options in the list of processes, so pass secrets in the variable.",
+        metavar="URI",
     ),
 ]
 
 
 def console() -> Console:
-    """Return a console for tables; where nobody looks at it (a pipe, a file) lines are not folded at 80 columns."""
+    """Return a console for tables; in a pipe or file, lines are not folded at 80 columns."""
     from initbench.cli.console import VisibleConsole
 
     return VisibleConsole(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 200)
@@ -99,7 +103,6 @@ def print_json(data: Any) -> None:
 
 
 def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
-    """Import the files of ``--plugin`` and the installed plug-ins."""
     from initbench import plugins
 
     files = tuple(plugins.read_file(path) for path in paths or [])
@@ -110,7 +113,7 @@ def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
 
 
 def suite_folder(given: Path | None) -> Path:
-    """Return the folder that a command is about: the one given, else the only one below ./runs."""
+    """Return the folder that a command works on: the given one, else the only one in ./runs."""
     if given is None:
         folders = sorted(path.parent for path in Path("runs").glob("*/trials"))
         if len(folders) != 1:

@@ -1,4 +1,4 @@
-"""What the command line prints: whatever becomes of those who read it, the command goes on."""
+"""The output of the command line: a reader that leaves, or a full disk, does not stop the command."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _READER_IS_GONE = {errno.EPIPE, errno.ECONNRESET, errno.EIO}  # a pipe, a socket
 
 
 class OutputStream:
-    """A standard stream on which a failed write is no error: from then on nothing more is printed there.
+    """A standard stream that prints nothing more after a failed write, instead of raising an error.
 
-    It is None if it is closed. `failure` says why it could not be written, such as a full disk; it stays None if its
-    reader has left, who knows.
+    A closed stream is None. `failure` says why writing failed, for example a full disk; it stays None if the reader has
+    closed the pipe.
     """
 
     def __init__(self, stream: TextIO | None, name: str) -> None:
@@ -28,7 +28,7 @@ class OutputStream:
         self._name = name
         self.failure: OSError | None = None
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # what its encoding lacks, such as `·` in ASCII
+            stream.reconfigure(errors="backslashreplace")  # a character that the encoding lacks, such as `·` in ASCII
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -51,7 +51,7 @@ class OutputStream:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        with suppress(OSError):  # what waits in the buffer goes nowhere, or Python would complain of it in the end
+        with suppress(OSError):  # discards the buffer, which Python would otherwise complain about at exit
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
@@ -62,7 +62,7 @@ class OutputStream:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Keep a failed write on a standard stream from ending the block; if all else went well, exit with code 2."""
+    """Keep a failed write on a standard stream from ending the block; exit with code 2 if that was the only failure."""
     before = sys.stdout, sys.stderr
     streams = OutputStream(sys.stdout, "the standard output"), OutputStream(sys.stderr, "the standard error")
     sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", streams)
@@ -77,9 +77,9 @@ def standard_streams() -> Iterator[None]:
 
 
 def say(line: str, *, to_stderr: bool = False, keep: str = "", end: str = "\n") -> None:
-    """Print a line of any origin, such as a record, an exception or the name of a file: it cannot steer a terminal.
+    """Print a line of any origin, such as a record, an exception or a file name; it cannot control the terminal.
 
-    Characters that are none to look at are escaped, but for those in `keep`, such as the newlines of a text.
+    Control characters are escaped, except those in `keep`, such as the newlines of a text.
     """
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(visible(line, keep) + end)
@@ -87,7 +87,7 @@ def say(line: str, *, to_stderr: bool = False, keep: str = "", end: str = "\n") 
 
 
 def say_json(text: str) -> None:
-    """Print JSON, in which the same characters are escaped as JSON has it; all of them stand in strings."""
+    """Print JSON; control characters, which occur only in strings, are escaped as in JSON."""
     if visible(text, keep="\n") != text:
         text = "".join(one if visible(one, keep="\n") == one else f"\\u{ord(one):04x}" for one in text)
     sys.stdout.write(text)

@@ -1,7 +1,4 @@
-"""`initbench plan SUITE --pilot`: hours and cost of what is left, and what the figures rest on.
-
-They come from what the ledger knows, and from two short trials of each other workload. Nothing is written.
-"""
+"""`initbench plan SUITE --pilot`: hours and cost of the missing trials, from the ledger and from short trials."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from initbench.cli.output import say
 from initbench.comparing.formatting import counted, listed
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
@@ -26,20 +24,20 @@ from initbench.suite.spec import TrialSpec, cell_id
 from initbench.training.recipe import Recipe
 
 SHORT, LONGER = 2, 12
-"""Steps of the two short trials; their difference is the training's, what both have in common is paid once."""
+"""Steps of the two short trials: the difference of their times is training, the rest is paid once per trial."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the trials that are left of one workload take."""
+    """The time that the missing trials of one workload take."""
 
     workload: str
     trials: int
-    recorded: int  # for how many of them the ledger has trials of the same cell, on this device
-    seconds: float | None  # of one trial, on average; None if unknown
+    recorded: int  # how many of them have trials of the same cell, on this device, in the ledger
+    seconds: float | None  # mean of one trial; None if unknown
     seconds_per_step: float | None = None  # of the two short trials; None if none ran
-    tuned: tuple[str, ...] = ()  # initializers that work before a trial trains, which is in no short trial
-    problem: str | None = None  # why a short trial did not come to its end
+    tuned: tuple[str, ...] = ()  # initializers that work before training, which the short trials leave out
+    problem: str | None = None  # why a short trial failed
 
 
 def pilot(
@@ -49,7 +47,7 @@ def pilot(
     run: Callable[[TrialSpec], TrialRecord],
     here: dict[str, Any],
 ) -> list[Cost]:
-    """Return what each workload takes, in the order of the trials; `here` is the environment of this device."""
+    """Return the cost of each workload, in the order of the trials; `here` is the environment of this device."""
     known = _recorded_seconds(records, here)
     specs, labels = [trial.model_dump(mode="json") for trial in missing], Labels(compare)
     workload_of = {standing.trial: labels.workload(standing.workload) for standing in standings(specs, compare)}
@@ -60,7 +58,7 @@ def pilot(
 
 
 def _recorded_seconds(records: Iterable[TrialRecord], here: dict[str, Any]) -> dict[str, float]:
-    """Return the median seconds of the trials of each cell that ran on a device such as this."""
+    """Return the median seconds per cell of the trials that ran on this kind of device."""
     seconds: dict[str, list[float]] = defaultdict(list)
     for record in records:
         same = all(record.environment.get(name) == here.get(name) for name in ("device", "processor"))
@@ -78,8 +76,9 @@ def _cost(
     if not unknown:
         return Cost(workload, len(trials), len(recorded), sum(recorded) / len(trials))
     tuners = tuple(dict.fromkeys(trial.initializer.name for trial in unknown if is_tuned(trial)))
-    # One that only draws says most of the others: what a tuner does before it trains is its own.
+    # An initializer that only draws represents the others best, because only tuners work before training.
     first = next((trial for trial in unknown if not is_tuned(trial)), unknown[0])
+    say(f"pilot: two short trials of {workload}", to_stderr=True)
     short, longer = (run(_with_steps(first, steps)) for steps in (SHORT, LONGER))
     for record in (short, longer):
         if record.status == "failed" or "training_seconds" not in record.timing:
@@ -94,12 +93,11 @@ def _cost(
 
 
 def is_tuned(trial: TrialSpec) -> bool:
-    """Return whether the initializer of a trial works with batches before the trial trains."""
     return bool(INITIALIZERS.get(trial.initializer.name).initializer_arguments)
 
 
 def _with_steps(trial: TrialSpec, steps: int) -> TrialSpec:
-    """Return a trial that takes so many steps, of the same cost, and evaluates once."""
+    """Return the trial with this number of steps, of the same cost per step, and with one evaluation."""
     plain: dict[str, Any] = {"epochs": type(trial.recipe)().epochs, "warmup_epochs": 0.0, "warmup_steps": 0}
     plain |= {"schedule": "constant", "milestones": (), "step_factor": type(trial.recipe)().step_factor}
     plain |= {"steps": steps, "history_every": None, "evaluate_every": None}
@@ -107,12 +105,12 @@ def _with_steps(trial: TrialSpec, steps: int) -> TrialSpec:
 
 
 def _whole_trial(trial: TrialSpec, short: TrialRecord, longer: TrialRecord) -> tuple[float, float]:
-    """Return the seconds of one step, and of the whole trial."""
+    """Return the seconds of one step and of the whole trial."""
     taken = longer.metrics["steps"] - short.metrics["steps"]
     training = [record.timing["training_seconds"] for record in (short, longer)]
     if taken > 0 and training[1] > training[0]:
         per_step = (training[1] - training[0]) / taken
-    else:  # it diverged at once, or is too short to be told from the clock's noise
+    else:  # it diverged at once, or the difference is below the noise of the clock
         per_step = training[1] / max(longer.metrics["steps"], 1)
     evaluation = max(training[0] - short.metrics["steps"] * per_step, 0.0)
     before = max(longer.timing["total_seconds"] - training[1], 0.0)
@@ -147,7 +145,7 @@ def plan_pilot(
         raise InitbenchError(f"--price must be at least 0, got {price:g}")
     device = "cuda" if suite.resources.gpus else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise InitbenchError("--pilot: trials ask for a GPU (resources.gpus), and this machine has none to try them on")
+        raise InitbenchError("--pilot: the trials need a GPU (resources.gpus), and this machine has none")
     records = list(Ledger(folder).records([]))
     missing = plan.missing({record.id: record.status for record in records})
     here = environment(device)
@@ -174,27 +172,29 @@ def pilot_sentences(costs: dict[str, Any]) -> list[str]:
     from initbench.cli.progress import duration
 
     if not costs["workloads"]:
-        return ["pilot: nothing is left to run"]
+        return ["pilot: no trial is left to run"]
     lines = []
     for entry in costs["workloads"]:
         left = counted(entry["trials"], "trial")
         if entry["seconds"] is None:
-            lines.append(f"pilot: {entry['workload']}: {left}; not known: a short trial failed ({entry['problem']})")
+            lines.append(f"pilot: {entry['workload']}: {left}; unknown: a short trial failed ({entry['problem']})")
             continue
         each, whole = duration(entry["seconds"]), duration(entry["hours"] * 3600)
         line = f"pilot: {entry['workload']}: {left} of {each} each, {whole}{_price(entry['cost'])}; {_rests_on(entry)}"
         lines.append(line)
-    several = f"{costs['workers']} trials at a time, which must not slow one another" if costs["workers"] > 1 else ""
+    several = (
+        f"{costs['workers']} trials at a time, if they do not slow one another down" if costs["workers"] > 1 else ""
+    )
     how = several or "one trial at a time"
     if costs["hours"] is None:
-        lines.append("pilot: in all: not known")
+        lines.append("pilot: in total: unknown")
     else:
         whole = duration(costs["hours"] * 3600)
-        lines.append(f"pilot: in all {whole}{_price(costs['cost'])}, {how}, on {costs['device']}")
+        lines.append(f"pilot: in total {whole}{_price(costs['cost'])}, {how}, on {costs['device']}")
     tuned = dict.fromkeys(name for entry in costs["workloads"] for name in entry["tuned"])
     if tuned:
-        steps = f"pilot: not in it: the steps that {listed(list(tuned))} {'takes' if len(tuned) == 1 else 'take'}"
-        lines.append(f"{steps} before training; a first seed in the ledger tells them")
+        steps = f"pilot: not included: the steps that {listed(list(tuned))} {'takes' if len(tuned) == 1 else 'take'}"
+        lines.append(f"{steps} before training; a first seed in the ledger would include them")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`initbench plan`: what a suite comes to, before it runs."""
+"""`initbench plan`: the trials of a suite, before they run."""
 
 from __future__ import annotations
 
@@ -40,38 +40,51 @@ def plan(
     out: Out = Path("runs"),
     plugin: Plugins = None,
     power: Annotated[
-        bool, typer.Option("--power", help="Say what difference the suite can detect, and how many seeds one needs.")
+        bool,
+        typer.Option(
+            "--power", help="Print the difference that the suite can detect, and the seeds that a difference needs."
+        ),
     ] = False,
     spread_from: Annotated[
         Path | None,
-        typer.Option("--spread-from", help="With --power: a suite's folder to learn the spread from.", metavar="DIR"),
+        typer.Option(
+            "--spread-from", help="With --power: a suite's folder from which to estimate the spread.", metavar="DIR"
+        ),
     ] = None,
     seed_deviation: Annotated[
         float | None,
         typer.Option(
-            "--seed-deviation", help="With --power: that of the outcome, errors as a fraction, in place of a folder."
+            "--seed-deviation",
+            help="With --power: assumed standard deviation of the outcome between seeds, instead of a folder "
+            "(an error is a fraction: 0.01 is one point).",
+            metavar="NUMBER",
         ),
     ] = None,
     difference: Annotated[
         float | None,
-        typer.Option("--difference", help="With --power: of two outcomes, errors as a fraction; default: 0.01."),
+        typer.Option(
+            "--difference",
+            help="With --power: the difference to detect (an error is a fraction); default: 0.01.",
+            metavar="NUMBER",
+        ),
     ] = None,
     pilot: Annotated[
         bool,
-        typer.Option("--pilot", help="Say how long what is left takes: from the ledger, and from two short trials."),
+        typer.Option(
+            "--pilot", help="Estimate how long the missing trials take, from the ledger and from two short trials."
+        ),
     ] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="With --pilot: trials at a time; default: 1.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With --pilot: trials at the same time; default: 1.", metavar="N")
+    ] = None,
     price: Annotated[
-        float | None, typer.Option("--price", help="With --pilot: of an hour of the machine.", metavar="PER_HOUR")
+        float | None,
+        typer.Option("--price", help="With --pilot: price of one hour of the machine.", metavar="PER_HOUR"),
     ] = None,
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
-    """Print the trials of a suite by cell, what is incompatible and why, and what has a result already.
-
-    Raises:
-        SuiteError: none of them can run.
-    """
+    """Print the trials of a suite by cell, the incompatible pairs with the reasons, and which trials have a result."""
     from initbench.cli.cells import plan_data
     from initbench.cli.pilot import pilot_sentences, plan_pilot
     from initbench.cli.power import plan_power, power_sentences
@@ -113,16 +126,12 @@ def plan(
 
 
 def _check_together(switch: str, is_on: bool, options: Mapping[str, Any]) -> None:
-    """Refuse options that say something to another one that is not given.
-
-    Raises:
-        InitbenchError: see above.
-    """
+    """Refuse options that apply only together with `switch` if it is not given."""
     from initbench.errors import InitbenchError
 
     for option, value in options.items():
         if value is not None and not is_on:
-            raise InitbenchError(f"{option} goes with {switch}")
+            raise InitbenchError(f"{option} needs {switch}")
 
 
 def _print(summary: dict[str, Any]) -> None:
@@ -134,7 +143,7 @@ def _print(summary: dict[str, Any]) -> None:
 
     out = console()
     cells = summary["cells"]
-    # A column that says the same everywhere says nothing.
+    # Columns with the same value everywhere are left out.
     several = len({cell["dataset"] for cell in cells}) > 1
     crossed = any(cell["recipe"] for cell in cells)
     table = Table(title=summary["suite"], title_justify="left", box=None, padding=(0, 2, 0, 0))
@@ -168,11 +177,10 @@ def _print(summary: dict[str, Any]) -> None:
     if missing and "checkpoints" in summary:
         out.print(summary["checkpoints"]["text"], markup=False)
     if summary["awaited"]:
-        out.print(f"up to {counted(summary['awaited'], 'more trial')} follow from what searches find")
+        out.print(f"up to {counted(summary['awaited'], 'more trial')} follow from the results of searches")
 
 
 def _tuned(tune: Mapping[str, Any]) -> str:
-    """Return what a suite tunes, in a sentence."""
     from initbench.comparing.formatting import listed
 
     keys = [
@@ -180,14 +188,14 @@ def _tuned(tune: Mapping[str, Any]) -> str:
         for key, own in tune["keys"].items()
     ]
     who = "once for all seeds" if tune["search"] == "once" else "for each seed"
-    at = {"recipe": "as written", "shared": "at the rate that a workload shares", "own": "at its own best"}
+    at = {"recipe": "as written", "shared": "at the rate that its workload shares", "own": "at its own best"}
     finals = listed([at[protocol] for protocol in tune["protocols"]])
     tries = f"{tune['tries']} {'random' if tune['points'] == 'random' else 'even'} points"
     return f"tunes {listed(keys)}: every cell tries {tries} {who} on the validation split, then trains {finals}"
 
 
 def _checkpoints(asked: Checkpoints, missing: tuple[TrialSpec, ...]) -> dict[str, Any]:
-    """Return when trials are kept, and what the largest checkpoint takes."""
+    """Return when trials are saved, and the size of the largest checkpoint."""
     from initbench.execution.checkpoint_folder import largest_checkpoint, sentence
 
     largest = largest_checkpoint(missing)
@@ -195,7 +203,7 @@ def _checkpoints(asked: Checkpoints, missing: tuple[TrialSpec, ...]) -> dict[str
 
 
 def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
-    """Return each reason once, with the pairs that have it."""
+    """Return each reason once, with the pairs that it applies to."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for pair in pairs:
         others = [

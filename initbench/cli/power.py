@@ -1,4 +1,4 @@
-"""`initbench plan SUITE --power`: what difference a suite can detect, and how many seeds a difference needs."""
+"""`initbench plan SUITE --power`: the difference that a suite can detect, and the seeds that a difference needs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def plan_power(
     difference: float,
     compare: Sequence[str] = DEFAULT_COMPARE,
 ) -> dict[str, Any]:
-    """Return what `--power` prints: the spread, where it is from, and what can be detected with it.
+    """Return the data that `--power` prints: the spread, its source, and the differences that can be detected with it.
 
-    The ledger of `own_folder` is the pilot where none is given; `seed_deviation`, of the outcome between seeds, is
-    stated in place of one. It and `difference` are as outcomes are stored: of errors a fraction.
+    Without a `pilot`, the ledger of `own_folder` is used; `seed_deviation`, the standard deviation of the outcome
+    between seeds, replaces both. It and `difference` are in the unit of stored outcomes: an error is a fraction.
     """
     from initbench.statistics.power import detectable_correlation, detectable_difference, seeds_needed
 
@@ -75,13 +75,13 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
 
     s, m, one = power["seeds"], power["comparisons"], treatment_word(power["compare"])
     deviation = points(power["seed_difference_deviation"])
-    lines = [f"power: the paired difference of two {one}s has a deviation of {deviation} ({power['source']})"]
+    lines = [f"power: the paired difference of two {one}s has a standard deviation of {deviation} ({power['source']})"]
     if power["detectable_difference"] is None:
-        lines.append(f"power: with {s} seed{'s' if s != 1 else ''} there is no interval; it takes 3")
+        lines.append(f"power: with {s} seed{'s' if s != 1 else ''} there is no interval; 3 seeds are needed")
     else:
         lines.append(
-            f"power: with {s} seeds a difference of {points(power['detectable_difference'])} on one workload is found "
-            f"with a chance of 80 % (all {m} pairs: {points(power['detectable_difference_all_pairs'])})"
+            f"power: with {s} seeds a difference of {points(power['detectable_difference'])} on one workload is "
+            f"detected with a chance of 80 % (all {m} pairs: {points(power['detectable_difference_all_pairs'])})"
         )
     lines.append(
         f"power: a difference of {points(power['difference'])} needs {seeds(power['seeds_needed'])} seeds "
@@ -90,10 +90,10 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
     n = power["treatments"]
     rho = power["detectable_correlation"]
     lines.append(
-        f"power: with {n} {one}s no relation between a probe and the outcome can be shown; it takes 5"
+        f"power: with {n} {one}s no relation between a probe and the outcome can be shown; 5 are needed"
         if rho is None
-        else f"power: with {n} {one}s a ρ of {rho:.2f} between a probe and the outcome is found with a chance of "
-        f"80 % at the least; more workloads help where {one}s do not do alike on all of them"
+        else f"power: with {n} {one}s a ρ of {rho:.2f} between a probe and the outcome is detected with a chance of "
+        f"at least 80 %; more workloads help if {one}s do not behave alike on all of them"
     )
     return lines
 
@@ -104,7 +104,7 @@ def _metric(plan: Plan) -> Metric:
     metrics = {find_task(name).primary.on("test") for name in sorted({t.dataset.task for t in plan.trials})}
     if len(metrics) != 1:
         titles = ", ".join(sorted(metric.title for metric in metrics))
-        raise InitbenchError(f"--power is of one metric, and the suite has {titles or 'none'}")
+        raise InitbenchError(f"--power needs a single metric, and the suite has {titles or 'none'}")
     return metrics.pop()
 
 
@@ -121,7 +121,7 @@ def _spread(
         if pilot is not None:
             raise InitbenchError("give --spread-from or --seed-deviation, not both")
         try:
-            return stated_spread(seed_deviation), f"from a stated {_plain(seed_deviation, metric)} for each"
+            return stated_spread(seed_deviation), f"from a stated {_plain(seed_deviation, metric)} for each treatment"
         except ValueError as error:
             raise InitbenchError(f"--seed-deviation: {error}") from error
     folder = own_folder if pilot is None else pilot
@@ -132,13 +132,13 @@ def _spread(
         )
     records = read_records(folder)
     metrics = outcome_metrics(records)
-    # Another task may have a metric of the same name.
+    # Another task may have a metric with the same name.
     known = {(trial.dataset.task, metric.name) for trial in plan.trials}
     others = [r for r in records if has_outcome(r) and (r.task["name"], outcome_key(r)) not in known]
     if others:
         titles = {f"{outcome_metric(record).title} ({record.task['name']})" for record in others}
         own = f"{metric.title} ({', '.join(sorted(task for task, _ in known))})"
-        raise InitbenchError(f"{folder}: a pilot of {', '.join(sorted(titles))} tells nothing of the {own}")
+        raise InitbenchError(f"{folder}: a pilot of {', '.join(sorted(titles))} says nothing about the {own}")
     try:
         frames = results_frames(records, compare)
     except InitbenchError as error:
@@ -146,7 +146,7 @@ def _spread(
     spread = pilot_spread(comparable_trials(frames, metrics))
     if math.isnan(spread.difference):
         several = f"2 {treatment_word(compare)}s with 2 finished seeds"
-        raise InitbenchError(f"{folder}: no workload has {several}; it tells no spread")
+        raise InitbenchError(f"{folder}: no workload has {several}, so the spread is unknown")
     plural = "s" if spread.workloads != 1 else ""
     source = f"from {folder}: {spread.workloads} workload{plural}, {spread.degrees_of_freedom} degrees of freedom"
     return spread, source

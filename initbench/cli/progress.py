@@ -1,4 +1,4 @@
-"""What a run shows while it works: a live display on a terminal, else one line for each finished trial."""
+"""The progress of a run: a live display on a terminal, else one line for each finished trial."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COUNTS = ("finished", "diverged", "failed")
 
 
 class Display(Progress):
-    """Draws a run's progress; to the standard error where the standard output is for JSON."""
+    """Shows a run's progress, on the standard error if the standard output is for JSON."""
 
     def __init__(self, plan: Plan, *, to_stderr: bool = False) -> None:
         self.console = VisibleConsole(
@@ -61,12 +61,12 @@ class Display(Progress):
         if self.have is None:
             self.have = self.total - len(missing) - awaited
             kept = f", {self.have} {'has' if self.have == 1 else 'have'} a result already" if self.have else ""
-            more = f"; up to {awaited} more follow from what searches find" if awaited else ""
+            more = f"; up to {awaited} more follow from the results of searches" if awaited else ""
             self._say(f"{counted(len(missing), 'trial')} to run{kept}{more}")
         else:
             self.total = self.have + self.counts.total() + len(missing) + awaited
             done = "the searches are done" if not awaited else "the searches have ended, some with failed trials"
-            self._say(f"{done}; {counted(len(missing), 'trial')} to run at what they found")
+            self._say(f"{done}; {counted(len(missing), 'trial')} to run at the values that they chose")
         if not self.console.is_terminal:
             return
         self.bar = Bar(
@@ -120,7 +120,7 @@ class Display(Progress):
         lost = f", {counted(failed, 'trial')} failed" if failed else ""
         if running := len(self.time_left.running):
             longest = time.monotonic() - min(self.time_left.running.values())
-            lost += f", {running} under way {'is' if running == 1 else 'are'} given up (begun {duration(longest)} ago)"
+            lost += f", {running} running {'is' if running == 1 else 'are'} given up (begun {duration(longest)} ago)"
         self._say(f"interrupted: {kept} of {self.total} trials are kept in {folder}{lost}")
         self._say(f"to go on from here: {command}")
 
@@ -133,7 +133,7 @@ class Display(Progress):
             have = f"all {total} trials have" if total > 1 else "the one trial has"
             self._say(f"nothing to run: {have} a result ({counts})")
         if result.statuses.get("failed"):
-            self._say("failed trials are tried again by the same command; the report has their errors")
+            self._say("the same command tries failed trials again; the report has their errors")
         for sentence in result.sentences:
             self._say(sentence)
         self._say(f"report: {result.report}")
@@ -175,7 +175,7 @@ def outcome(record: TrialRecord) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as a person would say them: ``8.3 s``, ``4 min 10 s``, ``3 h 20 min``."""
+    """Return seconds in words: ``8.3 s``, ``4 min 10 s``, ``3 h 20 min``."""
     if seconds < 59.95:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -30,21 +30,21 @@ class Format(StrEnum):
 def report(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Suites' folders; default: the only one in ./runs.", metavar="[DIR]...", show_default=False
-        ),
+        typer.Argument(help="Suites' folders; default: the only one in ./runs.", metavar="DIR", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
-            help="Where to write: for html a folder (default, for one DIR: DIR/report), else a file (default: stdout).",
+            help="Where to write: a folder for html (default for one DIR: DIR/report), else a file (default: stdout).",
             metavar="PATH",
         ),
     ] = None,
     form: Annotated[
         Format,
-        typer.Option("--format", help="A page with its tables and figures; or text for a pull request or a paper."),
+        typer.Option(
+            "--format", help="html: a page with tables and figures; md, latex: text for a pull request or a paper."
+        ),
     ] = Format.html,
     experiments: Annotated[
         list[str] | None,
@@ -57,7 +57,7 @@ def report(
         str | None,
         typer.Option(
             "--compare",
-            help="What is compared, in place of what the suite says: --compare initializer,architecture.norm.",
+            help="The factors to compare, instead of the suite's: --compare initializer,architecture.norm.",
             metavar="FACTORS",
         ),
     ] = None,
@@ -66,16 +66,18 @@ def report(
 ) -> None:
     """Write the report of one suite or several: one offline HTML page, with its tables as CSV and its figures as SVG.
 
-    A record that cannot be read is named and left out, and the exit code is then 1.
+    A record that cannot be read is named and left out; the exit code is then 1.
     """
     names = [_experiment(text) for text in experiments or []]
     given: list[Path] | list[None] = folders or ([] if names else [None])
     paths = [suite_folder(path) for path in given]
     if out is None and form is Format.html and (names or len(paths) > 1):
         what = "an MLflow experiment has no folder" if names else "several ledgers make one report"
-        raise InitbenchError(f"{what}: say where to write it, with --out FOLDER")
+        raise InitbenchError(f"{what}: give --out FOLDER")
     if json and form is not Format.html:
-        raise InitbenchError("--json says what was written; for the report itself as JSON: --format json")
+        raise InitbenchError(
+            "--json lists the files of the html report; for the report itself as JSON give --format json"
+        )
     from initbench.reporting.results import read_results
 
     factors = None if compare is None else [factor.strip() for factor in compare.split(",") if factor.strip()]
@@ -131,5 +133,5 @@ def _read_experiment(name: str, tracking_uri: str | None) -> Source:
     from initbench.tracking.experiment import read_experiment
     from initbench.tracking.uri import resolve_tracking_uri
 
-    # Where nothing else is said, the store lies beside the ledger that it was written from.
+    # By default the store is beside the ledger that it was written from.
     return read_experiment(name, resolve_tracking_uri(Path("runs") / name, tracking_uri))

@@ -1,4 +1,4 @@
-"""What `run` and `plan` are asked for: plug-ins loaded, the suite read with its overrides, the plan made."""
+"""The request to `run` or `plan`: plug-ins are loaded, the suite is read with its overrides, the plan is made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.cli.options import load_plugins
-from initbench.errors import InitbenchError
+from initbench.errors import InitbenchError, SuiteError, UnknownNameError
 from initbench.execution.progress_file import Asked
 from initbench.plugins import PluginFile
 from initbench.suite.load import Suite
@@ -23,9 +23,9 @@ _SMOKE = "a smoke run: a few trials of two steps each on random data; its result
 
 
 class Request(NamedTuple):
-    """A suite, its plan, the plug-in files that workers need, what was asked, and what the user should know before.
+    """A suite, its plan, the plug-in files for workers, the options of the command line, and notes for the user.
 
-    Of a suite that tunes, `replan` gives its plan from what its search trials came to; else it is None.
+    If the suite tunes, `replan` returns the plan that follows from the results of its search trials; else it is None.
     """
 
     suite: Suite
@@ -46,12 +46,17 @@ def read_request(
     smoke: bool,
 ) -> Request:
     if smoke and seeds is not None:
-        raise InitbenchError("--seeds is not for --smoke, which runs one seed")
+        raise InitbenchError("--seeds cannot be combined with --smoke, which runs one seed")
     from initbench.suite.load import describe_datasets, load_suite
 
     files = load_plugins(plugins)
     asked = Asked(tuple(assignments or ()), seeds, tuple(only or ()), tuple(plugins or ()), smoke)
-    suite = load_suite(file, assignments or [], seeds)
+    try:
+        suite = load_suite(file, assignments or [], seeds)
+    except SuiteError as error:
+        if files or not isinstance(error.__cause__, UnknownNameError):
+            raise
+        raise SuiteError(f"{error.problem}; is a --plugin missing?", error.where, error.line, error.key) from error
     plan_from = partial(
         _plan, suite if not smoke else replace(suite, search=None), only or [], describe_datasets(suite)
     )
@@ -71,9 +76,9 @@ def _plan(suite: Suite, only: list[str], descriptions: Sequence[Part], found: Ma
 
 
 def _left_out(plan: Plan) -> list[str]:
-    """Return what a smoke run cannot try: without its files it is not known which random data stand for a dataset."""
+    """Return a note for each dataset whose random replacement is unknown without its files."""
     return [
-        f"the smoke run leaves out {part.spec.name}, of which it is not known what it asks of a model: {part.absent}"
+        f"the smoke run leaves out {part.spec.name}, whose inputs and outputs are unknown: {part.absent}"
         for part in plan.waiting
         if part.described is None
     ]

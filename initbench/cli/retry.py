@@ -1,4 +1,4 @@
-"""`initbench retry DIR`: run again what failed, from the suite that lies beside the ledger."""
+"""`initbench retry DIR`: run the missing and failed trials, with the suite that is stored beside the ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def retry(
     folder: SuiteFolder = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Run the failed trials alone, not those that have not run yet.")
+        bool, typer.Option("--failed", help="Run only the failed trials, not those that have not run yet.")
     ] = False,
     only: Only = None,
     executor: ExecutorOption = ExecutorName.ray,
@@ -32,9 +32,9 @@ def retry(
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
-    """Run again what has no result in a suite's folder, with the suite and the options that lie beside its ledger.
+    """Run the trials of a suite's folder that have no result, with the suite and options stored beside its ledger.
 
-    Plug-in files are given again: what a folder names is never run because it does.
+    If the run had plug-in files, give them again: files that a folder names are never executed.
     """
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
@@ -63,12 +63,12 @@ def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *,
 
     stored = read_plan(folder)
     if stored is None or not (folder / SUITE_FILE).exists():
-        raise InitbenchError(f"{folder}: does not say how it was run; give the suite to initbench run")
+        raise InitbenchError(f"{folder}: has no note of how it was run; use initbench run SUITE")
     asked = stored.asked
     if asked.plugins and not plugins:
         given = " ".join(f"--plugin {file}" for file in asked.plugins)
         raise InitbenchError(f"{folder}: was run with {given}; give it again")
-    # What failed may be of an earlier run, which asked for other trials.
+    # An earlier run with other options may have left failed trials.
     selected = [*(() if failed else asked.only), *(only or ())]
     request = read_request(
         str(folder / SUITE_FILE), list(asked.assignments), selected, asked.seeds, plugins, smoke=asked.smoke

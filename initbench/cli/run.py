@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -39,9 +40,13 @@ class ExecutorName(StrEnum):
     in_process = "in-process"
 
 
-ExecutorOption = Annotated[ExecutorName, typer.Option(help="Ray Tune, or one after another for debugging.")]
-Address = Annotated[str | None, typer.Option(help="A running Ray cluster, such as auto.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Most trials at a time.")]
+ExecutorOption = Annotated[
+    ExecutorName, typer.Option(help="ray: Ray Tune; in-process: one trial after another, for debugging.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="Address of a running Ray cluster: auto or HOST:PORT.", metavar="ADDRESS")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Largest number of trials at the same time.", metavar="N")]
 
 
 def run(
@@ -61,8 +66,8 @@ def run(
 ) -> None:
     """Run the trials of a suite that have no result yet, record them, and write the report.
 
-    The same command again continues where the last one stopped. Ctrl-C and SIGTERM keep what has finished and write the
-    report of it; a second one ends at once.
+    The same command continues an interrupted run. On Ctrl-C or SIGTERM it keeps the finished trials and writes their
+    report; a second signal ends it at once.
     """
     from initbench.cli.request import read_request
 
@@ -90,7 +95,7 @@ def execute(
     workers: int | None,
     json: bool,
 ) -> None:
-    """Run what a request comes to, show it, and end the process with the exit code of `initbench run`."""
+    """Run a request, show its progress, and end the process with the exit code of `initbench run`."""
     from initbench.cli.progress import Display
     from initbench.execution.driver import run_suite
     from initbench.tracking.uri import default_tracking_uri
@@ -104,7 +109,7 @@ def execute(
     if limits and not isinstance(executor, partial):
         display.note("resources.minutes and resources.memory_gb are not enforced with --executor in-process")
     if request.asked.smoke:
-        tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server that real results go to
+        tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server of the real results
     begin_work()
     try:
         outcome = run_suite(
@@ -125,13 +130,13 @@ def execute(
     if json:
         print_json(outcome.to_json())
     else:
-        display.summary(outcome)
+        display.summary(replace(outcome, sentences=()) if request.asked.smoke else outcome)  # they mean nothing
     if outcome.statuses.get("failed", 0) or outcome.statuses.get("missing", 0):
         sys.exit(1)
 
 
 def _command() -> str:
-    """Return the command that was given, without the secrets of a tracking URI."""
+    """Return the command line of this process, without the secrets of a tracking URI."""
     from initbench.tracking.uri import shown_uri
 
     option = "--tracking-uri"

@@ -1,7 +1,4 @@
-"""What Ctrl-C and SIGTERM do: before a command is at work, and the second time, they end it at once; else in order.
-
-The handlers are set before anything heavy is imported, see `initbench.__main__`.
-"""
+"""Ctrl-C and SIGTERM: while a command works, the first ends it in order; otherwise, and the second time, at once."""
 
 from __future__ import annotations
 
@@ -23,9 +20,9 @@ _BEFORE = b"initbench: interrupted before anything was run or written\n"
 
 
 class _State:
-    received: int | None = None  # the first signal; Ray raises an interruption of its own in place of a handler's
-    has_begun = False  # whether a command has been at work
-    is_at_work = False  # whether one is
+    received: int | None = None  # the first signal; Ray replaces the handler's interruption by its own
+    has_begun = False  # whether a command has started to work
+    is_at_work = False  # whether a command is working now
     is_due = False  # whether the first signal is being delivered again
 
 
@@ -33,9 +30,9 @@ _state = _State()
 
 
 def install() -> None:
-    """Take Ctrl-C and SIGTERM, which SLURM, spot markets and `kill` send; from the main thread.
+    """Handle Ctrl-C and SIGTERM, which SLURM, spot markets and `kill` send; call it in the main thread.
 
-    One that is ignored, as shells have Ctrl-C for what they start in the background, stays so.
+    An ignored signal stays ignored, as shells ignore Ctrl-C for background processes.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -44,12 +41,12 @@ def install() -> None:
 
 
 def begin_work() -> None:
-    """From now on the first signal raises a KeyboardInterrupt, so that what is under way ends in order."""
+    """From now on the first signal raises a KeyboardInterrupt, so that the work ends in order."""
     _state.has_begun = _state.is_at_work = True
 
 
 def end_work() -> None:
-    """From now on a signal ends the process at once again: nothing is left to be done."""
+    """From now on a signal ends the process at once again."""
     _state.is_at_work = False
 
 
@@ -58,17 +55,16 @@ def interrupted() -> bool:
 
 
 def is_terminated() -> bool:
-    """Return whether it was SIGTERM, which no command takes for the user's wish to see its end."""
     return _state.received == signal.SIGTERM
 
 
 def exit_code() -> int:
-    """Return the exit code of an interrupted command, as shells have it: 143 after SIGTERM, else 130."""
+    """Return the exit code of an interrupted command as in shells: 143 after SIGTERM, else 130."""
     return 128 + (_state.received or signal.SIGINT)
 
 
 def leave(code: int) -> NoReturn:
-    """End this process and all that it has started, whatever threads and exit handlers of libraries would wait for."""
+    """End this process and all its descendants, without waiting for threads or exit handlers of libraries."""
     for process in set(family(os.getpid())) - {os.getpid()}:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
@@ -95,7 +91,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
 def _is_importing(frame: FrameType | None) -> bool:
     """Return whether a module is being imported.
 
-    An exception there may end in C++, as in torch, which aborts the process; or leave half a module behind.
+    An exception during an import may leave half a module, or abort the process if it passes through C++, as in torch.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib._bootstrap"):
@@ -113,11 +109,11 @@ def _deliver_again(number: int) -> None:
         _state.is_due = True
         signal.pthread_kill(main, number)  # a real signal: it wakes the thread from a wait
 
-    _thread.start_new_thread(deliver, ())  # a handler must not wait for the locks of `threading.Thread`
+    _thread.start_new_thread(deliver, ())  # a signal handler must not wait for the locks of `threading.Thread`
 
 
 def _unraisable(given: sys.UnraisableHookArgs, /) -> None:
-    """Deliver an interruption again that came where Python cannot raise it, such as in a finalizer."""
+    """Deliver an interruption again if Python could not raise it, for example in a finalizer."""
     if isinstance(given.exc_value, KeyboardInterrupt) and _state.received is not None:
         _deliver_again(_state.received)
     else:

@@ -1,4 +1,4 @@
-"""`initbench status DIR`: how a suite's run stands."""
+"""`initbench status DIR`: the progress of a suite's run."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ _MOST_LINES = 10
 
 def status(
     folder: SuiteFolder = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until the run ends.")] = False,
-    every: Annotated[float, typer.Option("--every", min=0.1, help="With --watch: seconds between two looks.")] = 5.0,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat until the run ends.")] = False,
+    every: Annotated[
+        float, typer.Option("--every", min=0.1, help="With --watch: seconds between two updates.", metavar="SECONDS")
+    ] = 5.0,
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
-    """Say how a suite's run stands: what is done, what runs, what failed and why. Nothing is written."""
+    """Show the progress of a suite's run: finished, running and failed trials, and the errors. Nothing is written."""
     from initbench.execution.status import StatusReader
 
     if watch and json:
-        raise InitbenchError("--watch is for people; ask --json as often as you like")
+        raise InitbenchError("--watch cannot be combined with --json; repeat the command instead")
     reader = StatusReader(suite_folder(folder))
     found = reader.read()
     if json:
@@ -55,7 +57,6 @@ def status(
 
 
 def lines(found: Status) -> list[str]:
-    """Return a status as people read it."""
     from initbench.comparing.formatting import counted
 
     told = [f"{found.folder}: {_run(found)}", _counts(found)]
@@ -72,20 +73,20 @@ def lines(found: Status) -> list[str]:
     if len(found.reasons) > _MOST_LINES:
         told.append(f"  and {len(found.reasons) - _MOST_LINES} more reasons")
     if found.failed and not found.running:
-        told.append(f"to run what failed again: initbench retry {found.folder} --failed")
+        told.append(f"to run the failed trials again: initbench retry {found.folder} --failed")
     if found.others:
-        told.append(f"{counted(found.others, 'record')} beside these: of trials that the suite does not plan")
+        told.append(f"{counted(found.others, 'other record')}, of trials that the suite does not plan")
     told += _some([f"  damaged: {line}" for line in found.damaged])
     return [*told, *found.problems]
 
 
 def _run(found: Status) -> str:
-    """Return whether a run is at work, since when, or how the last one ended."""
+    """Return whether a run is active, since when, or how the last one ended."""
     since = "" if found.started_at is None else f" since {_clock(found.started_at)}"
     if found.running:
         where = "" if found.host is None or found.ended_at is not None else f" on {found.host} (process {found.pid})"
         return f"running{since if found.ended_at is None else ''}{where}"
-    unknown = "it is not known whether a run is at work here" if found.running is None else "not running"
+    unknown = "it is unknown whether a run is active here" if found.running is None else "not running"
     if found.started_at is None:
         return unknown
     if found.ended_at is None:
@@ -108,7 +109,7 @@ def _counts(found: Status) -> str:
         waiting = max(found.left - len(found.now), 0)
         parts.append(f"{waiting} left")
     if found.awaited:
-        parts.append(f"up to {found.awaited} more follow from what searches find")
+        parts.append(f"up to {found.awaited} more follow from the results of searches")
     return ", ".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""`initbench sync DIR`: write to MLflow what the ledger has and MLflow lacks."""
+"""`initbench sync DIR`: bring MLflow up to date with the ledger."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def sync(
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
-    """Write to MLflow what the ledger has and MLflow lacks; nothing is written twice.
+    """Write the records of the ledger that MLflow lacks to MLflow; no trial is written twice.
 
-    A record that cannot be read is named and left out, and the exit code is then 1.
+    A record that cannot be read is named and left out; the exit code is then 1.
     """
     from initbench.tracking.mlflow import sync_folder
 

@@ -1,4 +1,4 @@
-"""`initbench ui DIR`: MLflow's user interface on the right store."""
+"""`initbench ui DIR`: MLflow's user interface for a suite's runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from initbench.cli.options import Debug, SuiteFolder, TrackingUri, suite_folder
 
 def ui(
     folder: SuiteFolder = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve it; 0 for any free port.")] = 5000,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the server; 0 for any free port.", metavar="PORT")
+    ] = 5000,
+    host: Annotated[str, typer.Option(help="Address of the server.", metavar="HOST")] = "127.0.0.1",
     tracking_uri: TrackingUri = None,
     debug: Debug = False,  # its callback has set it
 ) -> None:
-    """Serve MLflow's user interface on a suite's runs until Ctrl-C."""
+    """Serve MLflow's user interface for a suite's runs until Ctrl-C."""
     from initbench.tracking.server import serve
     from initbench.tracking.uri import resolve_tracking_uri
 

@@ -1,1 +1,1 @@
-"""What trials are compared by: treatments and workloads, their labels, conditions, and the chance level; no torch."""
+"""How trials are compared: treatments and workloads, their labels, conditions, and the chance level; no torch."""

@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 STANDARD_ERRORS = 2.576
 """The two-sided 99 % quantile of the normal distribution."""
 JUDGED = ("oriented", "oriented_chance", "chance_standard_error", "oriented_best")
-"""The columns of trials that `is_trained` takes, in its order."""
+"""The columns of trials that `is_trained` takes, in order."""
 SHARE = 0.02
-"""Of the distance from chance to the best value that there can be."""
+"""A share of the distance from chance to the best possible value."""
 
 
 def is_trained(
     outcome: ArrayLike, chance: ArrayLike, standard_error: ArrayLike, best: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return 1 where an outcome is better than chance, 0 where it is not, NaN where that is not known.
+    """Return 1 if an outcome is better than chance, 0 if it is not, NaN if that is unknown.
 
-    With all values turned so that lower is better (`Metric.oriented`), the outcome o has to be below the chance level c
-    by more than 2.576 of c's standard errors and by more than 2 % of the distance c - b to the best value b. Where b is
-    not known, or the standard error, the other condition decides alone.
+    All values are turned so that lower is better (`Metric.oriented`). The outcome o must be below the chance level c by
+    more than 2.576 of c's standard errors and by more than 2 % of the distance c - b to the best value b. If b or the
+    standard error is unknown, the other condition decides alone.
 
     Args:
-        outcome: shape (n,) or a number; +∞ for a diverged trial, which is not trained; NaN where there is none.
-        chance: c, likewise; NaN where it is not known.
-        standard_error: of c; NaN where it is not known, as of a split of one sample.
-        best: b; NaN where no best value is known.
+        outcome: shape (n,) or a number; +∞ for a diverged trial, which is not trained; NaN if there is none.
+        chance: c, likewise; NaN if unknown.
+        standard_error: of c; NaN if unknown, for example for a split of one sample.
+        best: b; NaN if there is no best value.
 
     Returns:
-        The shape that the arguments have together.
+        The common shape of the arguments.
     """
     o, c, error, b = (np.asarray(x, dtype=float) for x in (outcome, chance, standard_error, best))
     gain = c - o

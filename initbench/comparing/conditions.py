@@ -19,15 +19,15 @@ _COMPONENTS = ("architecture", "initializer", "dataset")
 
 
 def properties(architecture: Mapping[str, Any], scheme: str, seed: int, *parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what conditions on a trial can name, defaults included.
+    """Return the properties of a trial that conditions can use, defaults included.
 
     Args:
         architecture: its arguments, which conditions name without their kind.
         scheme: of the trial.
-        seed: likewise.
-        parts: the properties of its components and of its recipe, by their whole names.
+        seed: of the trial.
+        parts: the properties of its components and of its recipe, by their complete names.
     """
-    # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
+    # An architecture's argument that is called `seed` or `scheme` has only its dotted name.
     found = {**architecture, "scheme": scheme, "seed": seed}
     for part in parts:
         found |= part
@@ -35,14 +35,14 @@ def properties(architecture: Mapping[str, Any], scheme: str, seed: int, *parts: 
 
 
 def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `properties` of a trial's spec as plain data, as a record holds it."""
+    """Return the `properties` of a trial's spec as plain data, as in a record."""
     components = [component_properties(kind, spec[kind]["name"], spec[kind]["arguments"]) for kind in _COMPONENTS]
     recipe = {f"recipe.{name}": value for name, value in spec["recipe"].items()}
     return properties(spec["architecture"]["arguments"], spec["scheme"], spec["seed"], *components, recipe)
 
 
 def component_properties(kind: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what conditions can name of a component: its name, its arguments, and those of components among these."""
+    """Return the properties of a component: its name, its arguments, and the properties of components among these."""
     found: dict[str, Any] = {kind: name}
     for argument, value in arguments.items():
         key = f"{kind}.{argument}"
@@ -54,13 +54,13 @@ def component_properties(kind: str, name: str, arguments: Mapping[str, Any]) -> 
 
 
 def kind_of(key: str) -> str:
-    """Return what a key of a condition is about: ``recipe`` of ``recipe.lr``, ``architecture`` of ``norm``."""
+    """Return the subject of a condition's key: ``recipe`` for ``recipe.lr``, ``architecture`` for ``norm``."""
     head, dot, _ = key.partition(".")
     return head if dot or head in {*_COMPONENTS, "seed"} else "architecture"
 
 
 class Matcher:
-    """One condition, and what became of it over all trials.
+    """A condition, and whether trials have met it.
 
     Args:
         condition: key → value, or list of values.
@@ -80,12 +80,12 @@ class Matcher:
         return met
 
     def problem(self, seen: Seen, changed: Collection[str] = ()) -> tuple[str | None, str] | None:
-        """Return why the condition can never be met, as (key or None, message); None where it was met.
+        """Return why no trial can meet the condition, as (key or None, message); None if a trial met it.
 
         Args:
             seen: the properties of all trials.
-            changed: the kinds (see `kind_of`) that the command line has changed: a condition on what they were before
-                is no mistake.
+            changed: the kinds (see `kind_of`) that the command line has changed: a condition on their previous values
+                is not an error.
         """
         for key, wanted in self.condition.items():
             others = seen.of(key)
@@ -102,22 +102,19 @@ class Matcher:
 
 
 class Seen:
-    """Every value of every property of the trials of a suite."""
+    """Every value of every property of a suite's trials."""
 
     def __init__(self) -> None:
         self._values: dict[str, dict[str, Any]] = {}
 
     def add(self, found: Mapping[str, Any]) -> None:
-        """Take in the `properties` of one trial."""
         for key, value in found.items():
             self._values.setdefault(key, {}).setdefault(repr(value), value)
 
     def keys(self) -> list[str]:
-        """Return every key, sorted."""
         return sorted(self._values)
 
     def of(self, key: str) -> list[Any]:
-        """Return the values of one key, none where no trial has it."""
         return list(self._values.get(key, {}).values())
 
 

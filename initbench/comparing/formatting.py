@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them; an en dash stands where there is none."""
+"""Numbers as text; an en dash replaces a missing number."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ if TYPE_CHECKING:
 
 
 def percent(fraction: float) -> str:
-    """Return a share of 1, such as a rate: ``3.06 %``. What is a metric's is written by it (`Metric.text`)."""
+    """Return a share of 1, such as a rate: ``3.06 %``. Metrics format their own values (`Metric.text`)."""
     return "–" if math.isnan(fraction) else f"{100 * fraction:.2f}\N{NO-BREAK SPACE}%"
 
 
 def capitalized(text: str) -> str:
-    """Return a text with a capital letter at its beginning, and the rest as it is."""
     return text[:1].upper() + text[1:]
 
 
@@ -28,7 +27,6 @@ def quotient(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Return a number rounded to a whole one, with its thousands separated."""
     return "–" if math.isnan(value) else f"{value:,.0f}"
 
 
@@ -47,29 +45,26 @@ def points(fraction: float) -> str:
 
 
 def steps(value: float) -> str:
-    """Return a number of training steps, in words where it is +∞ or a part of one step."""
+    """Return a number of training steps, in words if it is +∞ or below 1."""
     if math.isinf(value):
         return "not reached"
     return "less than 1" if 0 < value < 1 else count(value)
 
 
 def coefficient(value: float) -> str:
-    """Return a correlation with its sign and two digits."""
     return "–" if math.isnan(value) else f"{value:+.2f}"
 
 
 def share(value: float) -> str:
-    """Return a share of 1 with two digits."""
     return "–" if math.isnan(value) else f"{value:.2f}"
 
 
 def probability(value: float) -> str:
-    """Return a p-value with two significant digits."""
     return "–" if math.isnan(value) else f"{value:.2g}"
 
 
 def text(value: object) -> str:
-    """Return text as it is, an en dash for what is missing."""
+    """Return text unchanged, and an en dash for a missing one."""
     return "–" if value is None or value != value or value == "" else str(value)  # noqa: PLR0124  # NaN alone
 
 
@@ -84,7 +79,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def natural(text: str) -> list[tuple[int, str]]:
-    """Return a sort key by which ``depth=16`` stands before ``depth=100``."""
+    """Return a sort key that puts ``depth=16`` before ``depth=100``."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
@@ -101,4 +96,4 @@ FILTERS: dict[str, Callable[..., str]] = {
     "probability": probability,
     "text": text,
 }
-"""The names under which the pages' templates use them."""
+"""The names of these functions in the pages' templates."""

@@ -1,4 +1,4 @@
-"""Keys of treatments and workloads: which value each factor has."""
+"""Keys of treatments and workloads: factors with their values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 COMPONENTS = ("architecture", "dataset", "initializer")
-"""The factors whose values are components, each with arguments of its own below it."""
+"""The factors whose values are components, each with its arguments below it."""
 
 
 class Key(Mapping[str, Any]):
-    """An immutable, hashable mapping from factors to values, in the order in which a label shows them.
+    """An immutable, hashable mapping from factors to values, in the order of a label.
 
-    A component is a factor with its name, and one for each argument: ``architecture``, ``architecture.depth``. An
-    argument that is a component itself has a `Component` as its value.
+    A component is a factor with its name, and one factor for each argument: ``architecture``, ``architecture.depth``.
+    An argument that is itself a component has a `Component` as its value.
 
     Args:
         values: factor → value.
@@ -22,7 +22,7 @@ class Key(Mapping[str, Any]):
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values = dict(values or {})
-        # By their texts: 1, 1.0 and True are equal in Python, but not for a trial.
+        # By their texts, because 1, 1.0 and True are equal in Python, but not for a trial.
         self._identity = frozenset((factor, repr(value)) for factor, value in self._values.items())
 
     def __getitem__(self, factor: str) -> Any:
@@ -47,28 +47,27 @@ class Key(Mapping[str, Any]):
         return f"Key({self._values})"
 
     def without(self, *factors: str) -> Key:
-        """Return the key without some factors and what is below them."""
+        """Return the key without some factors and the factors below them."""
         below = tuple(f"{factor}." for factor in factors)
         return Key({f: value for f, value in self.items() if f not in factors and not f.startswith(below)})
 
     def below(self, factor: str) -> Key:
-        """Return what is below a factor, by the rest of its name: ``depth`` of ``architecture.depth``."""
+        """Return the factors below a factor, by the rest of their names: ``depth`` for ``architecture.depth``."""
         start = f"{factor}."
         return Key({f.removeprefix(start): value for f, value in self.items() if f.startswith(start)})
 
     def component(self, factor: str) -> Component:
-        """Return the component of a factor."""
         return Component(self[factor], self.below(factor))
 
 
 def varying(keys: Iterable[Key]) -> set[str]:
-    """Return the factors that have several values among some keys; one that a key lacks has none there."""
+    """Return the factors that have several values among some keys; a key without a factor does not count for it."""
     values = {(factor, repr(value)) for key in keys for factor, value in key.items()}
     return {factor for factor, count in Counter(factor for factor, _ in values).items() if count > 1}
 
 
 class Component(NamedTuple):
-    """A component, with those of its arguments that are to be shown."""
+    """A component with the arguments to show."""
 
     name: str
     arguments: Key

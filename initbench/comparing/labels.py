@@ -1,9 +1,9 @@
-"""Labels: the texts that are made of keys, in full for tables and files, and in short for charts and sentences.
+"""Labels: texts made from keys, complete for tables and files, and short for charts and sentences.
 
 ``metainit(delta_orthogonal)``, ``delta_orthogonal[gain=2]``: a name, in brackets every argument that varies among the
-components of that name (defaults too), in parentheses the components among its arguments. What a rule sets or a search
-chooses varies with the pair and is left out of the brackets. Of datasets that differ in their content alone, the
-content stands there too: ``python_library[content=1ac505f5]``. Nothing is ever read back from a label.
+components with that name (defaults too), in parentheses the components among its arguments. Arguments that a rule sets
+or a search chooses vary with the pair and are left out of the brackets. Datasets that differ only in their content show
+it: ``python_library[content=1ac505f5]``. Labels are never parsed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALWAYS = ("depth", "width")
 
 
 def is_component(value: Any) -> bool:
-    """Return whether an argument's value is a component itself, such as the initializer that a tuner starts from."""
+    """Return whether an argument's value is itself a component, such as the base initializer of a tuner."""
     return isinstance(value, Mapping) and value.keys() >= _COMPONENT and isinstance(value["arguments"], Mapping)
 
 
@@ -34,16 +34,16 @@ def shown_components(
     ignore: Sequence[Collection[str]] | None = None,
     always: Collection[str] = (),
 ) -> list[Component]:
-    """Return each component with the arguments by which it is told apart from the others.
+    """Return each component with the arguments that distinguish it from the others.
 
     Args:
         components: as in a trial record's spec: ``name`` and ``arguments``.
         ignore: for each component, the arguments that a rule has set or a search chooses.
-        always: arguments that are shown even where they do not vary.
+        always: arguments that are shown even if they do not vary.
     """
     ignored = ignore if ignore is not None else [()] * len(components)
     nested = nested_components(components)
-    # Where some have a component and others null, null says that there is none.
+    # If some have a component and others null, null means that there is none, and is not shown.
     inner = {(c["name"], argument) for c, own in zip(components, nested, strict=True) for argument in own}
     arguments: dict[str, list[Key]] = defaultdict(list)
     for component, skip in zip(components, ignored, strict=True):
@@ -65,7 +65,7 @@ def shown_components(
 def nested_components(components: Sequence[Mapping[str, Any]]) -> list[dict[str, Component]]:
     """Return for each component the components among its arguments, by argument.
 
-    They are told apart from one another, not from the same component that stands by itself.
+    They are distinguished from one another, not from the same component at the top level.
     """
     nested = [{key: value for key, value in c["arguments"].items() if is_component(value)} for c in components]
     every = [value for own in nested for value in own.values()]
@@ -90,7 +90,6 @@ def component_labels(
     ignore: Sequence[Collection[str]] | None = None,
     always: Collection[str] = (),
 ) -> list[str]:
-    """Return one label for each component, of the arguments that `shown_components` shows."""
     return [component_label(component) for component in shown_components(components, ignore, always)]
 
 
@@ -108,18 +107,17 @@ def architecture_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def with_scheme(label: str, scheme: str) -> str:
-    """Return an architecture's label with the scheme that it is built with."""
     return label if scheme == "standard" else f"{label} + {scheme}"
 
 
 class Labels:
-    """Makes the labels of a comparison, and remembers which key each is of.
+    """Makes the labels of a comparison, and remembers the key of each.
 
     Args:
         compare: the factors that make the treatment.
 
     Attributes:
-        treatments: label → key, of every label that was made.
+        treatments: label → key, for every label that was made.
         workloads: likewise.
     """
 
@@ -136,9 +134,9 @@ class Labels:
         return label
 
     def part(self, key: Key) -> tuple[str, str]:
-        """Return the factor of a treatment that is exchanged with others as a whole, and the rest.
+        """Return the part of a treatment that is exchanged as a whole, and the rest.
 
-        It is the initializer where it is compared, else the first factor of `compare`.
+        The part is the initializer if it is compared, else the first factor of `compare`.
         """
         texts = self._texts(key)
         whole = self.compare.index("initializer") if "initializer" in self.compare else 0
@@ -154,11 +152,11 @@ class Labels:
         return label
 
     def family(self, workload: str, factor: str) -> str:
-        """Return the label of a workload, by its own label, without one factor."""
+        """Return the label of a workload, given by its label, without one factor."""
         return self.workload(self.workloads[workload].without(factor))
 
     def names(self, treatments: Iterable[str], workloads: Iterable[str]) -> Names:
-        """Return the short names of treatments and workloads, by labels that were made here."""
+        """Return the short names of treatments and workloads, given by labels that were made here."""
         short = {label: self._short(self.treatments[label]) for label in dict.fromkeys(treatments)}
         places, are_networks = _workload_words({label: self.workloads[label] for label in dict.fromkeys(workloads)})
         named = _numbered({label: Name(name, ", ".join(words.values())) for label, (name, words) in places.items()})
@@ -166,7 +164,7 @@ class Labels:
         return Names(_numbered(short), named, "network" if are_networks else "workload", details)
 
     def _factors(self, key: Key) -> Iterator[list[tuple[str, Any]]]:
-        """Yield for each factor that is compared the names and values that it adds; a component needs no name."""
+        """Yield for each compared factor the names and values that it adds; a component needs no name."""
         for factor in self.compare:
             kind, _, argument = factor.partition(".")
             if factor == "recipe":
@@ -187,7 +185,7 @@ class Labels:
         return f" {{{cell}}}" if cell else ""
 
     def _short(self, key: Key) -> Name:
-        """Return a treatment's name: its first factor, and in detail all else."""
+        """Return a treatment's name: its first factor, and all others as detail."""
         each = [pair for own in self._factors(key) for pair in own]
         if not each:
             return Name("–")
@@ -205,19 +203,19 @@ def _text(name: str, value: Any, sign: str = "=") -> str:
 
 
 def architecture_label(key: Key) -> str:
-    """Return ``wrn[depth=28, width=1] + fixup`` of a workload; empty where architectures are compared."""
+    """Return ``wrn[depth=28, width=1] + fixup`` of a workload; empty if architectures are compared."""
     if "architecture" not in key:
         return ""
     return with_scheme(component_label(key.component("architecture")), key.get("scheme", "standard"))
 
 
 def _recipe(key: Key) -> str:
-    # A bracket at the end, as of milestones, has never been a part of it; ledgers are compared by these labels.
+    # A bracket at the end, such as the one of milestones, was never part of it; ledgers are compared by these labels.
     return ", ".join(_text(name, value) for name, value in key.below("recipe").items()).rstrip("]")
 
 
 def _cell(key: Key, sign: str) -> list[str]:
-    """Return what tells cells of one label apart, ``clip_norm=0.5``, with the cell's hash where that does not do."""
+    """Return what distinguishes cells with the same label: ``clip_norm=0.5``, and the cell's hash if necessary."""
     texts = [f"{column.partition('.')[2]}{sign}{value}" for column, value in key.below("cell").items()]
     return [*texts[:-1], f"{(texts or ['cell'])[-1]} {key['cell']}"] if "cell" in key else texts
 
@@ -227,8 +225,8 @@ class Name(NamedTuple):
 
     Attributes:
         short: ``delta_orthogonal``.
-        detail: what else distinguishes it, ``gain 2``; may be empty.
-        number: among the names with the same `short`, if sentences show it in place of a long detail; else 0.
+        detail: the rest that distinguishes it, ``gain 2``; may be empty.
+        number: among the names with the same `short`, if sentences show it instead of a long detail; else 0.
     """
 
     short: str
@@ -253,8 +251,8 @@ class Names:
     Attributes:
         treatments: label → name.
         workloads: label → name.
-        noun: what a workload is called: ``network`` where they differ in nothing else, else ``workload``.
-        details: label of a workload → factor → what its name says of it, ``norm post``.
+        noun: ``network`` if workloads differ in nothing else, else ``workload``.
+        details: label of a workload → factor → its part of the name, ``norm post``.
     """
 
     treatments: Mapping[str, Name]
@@ -263,11 +261,10 @@ class Names:
     details: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def treatment(self, label: str) -> str:
-        """Return a treatment as a sentence names it: its detail only if needed, and a number if the detail is long."""
+        """Return a treatment's name in a sentence: its detail only if needed, and a number if the detail is long."""
         return _told_apart(label, self.treatments)
 
     def workload(self, label: str) -> str:
-        """Return a workload as a sentence names it, likewise."""
         return _told_apart(label, self.workloads)
 
     def workloads_of(self, count: int) -> str:
@@ -276,12 +273,12 @@ class Names:
 
 
 def label_of(name: str, known: Mapping[str, Name], noun: str) -> str:
-    """Return the label of what a user named, by its label or as reports name it.
+    """Return the label for a name that a user wrote: a label, or a name as in reports.
 
     Args:
         name: as the user wrote it.
         known: label → name.
-        noun: of what it is, for the message.
+        noun: the kind of thing, used in the message.
 
     Raises:
         UnknownNameError: nothing has that name; the message gives the nearest one.
@@ -315,7 +312,7 @@ def _numbered(names: Mapping[str, Name]) -> dict[str, Name]:
 
 
 def _details(component: Component, factor: str = "") -> dict[str, str]:
-    """Return what each argument says: ``gain 2``, ``from delta_orthogonal gain 2``."""
+    """Return the text of each argument: ``gain 2``, ``from delta_orthogonal gain 2``."""
     start = f"{factor}." if factor else ""
     plain = {a: f"{a} {value_text(v)}" for a, v in component.arguments.items() if not isinstance(v, Component)}
     bases = {a: _base(v) for a, v in component.arguments.items() if isinstance(v, Component)}
@@ -328,7 +325,7 @@ def _base(component: Component) -> str:
 
 
 class _Head(NamedTuple):
-    """What names a workload: the first of its parts."""
+    """The first part of a workload, which names it."""
 
     factor: str
     name: str
@@ -380,10 +377,10 @@ def _head(label: str, key: Key) -> _Head:
 
 
 def _others(workloads: Mapping[str, tuple[_Head, Key]]) -> dict[str, Key]:
-    """Return what else than its head tells each workload apart.
+    """Return the factors beside its head that distinguish each workload.
 
-    A condition that goes with the architecture, as a rule's does, tells nothing apart that its name does not. Where
-    datasets differ each is named all the same: what one network does on digits it need not do on text.
+    A condition that goes with the architecture, such as a rule's, adds nothing to its name. If datasets differ, each is
+    named nevertheless: a network's result on digits says nothing about text.
     """
     rest = {
         label: _rest(key.without(head.factor, "scheme")) if head.factor else Key()
@@ -407,7 +404,7 @@ def _others(workloads: Mapping[str, tuple[_Head, Key]]) -> dict[str, Key]:
 
 
 def _rest(key: Key) -> Key:
-    """Return the parts of a workload behind its head, each component as a whole."""
+    """Return the parts of a workload after its head, each component as a whole."""
     values: dict[str, Any] = {}
     for factor in ("dataset", "recipe", "initializer", "metric"):
         if factor in COMPONENTS and factor in key:
@@ -430,13 +427,13 @@ def _has_arguments(component: Component) -> bool:
 
 
 def with_contents(datasets: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return datasets that have their content among their arguments, where that is needed to tell them apart.
+    """Return datasets with their content among their arguments, if that is needed to distinguish them.
 
-    That is where two have one name and equal arguments, and other content: the bytes of one Python's library and of
-    another's. All of that name have it then, as 8 digits of its hash, more where these are equal.
+    That is the case if two have the same name and arguments but different content, such as the libraries of two Python
+    versions. Then all datasets of that name get it, as 8 digits of its hash, or more if these are equal.
 
     Args:
-        datasets: as in a trial record's spec; what has no ``content`` is known by its name and arguments.
+        datasets: as in a trial record's spec; a dataset without ``content`` is identified by its name and arguments.
     """
     short = same_names(datasets)
     return [
@@ -448,7 +445,7 @@ def with_contents(datasets: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
 
 
 def same_names(datasets: Iterable[Mapping[str, Any]]) -> dict[str, dict[str | None, str]]:
-    """Return the names that stand for datasets of equal arguments and other content, and each content in few digits.
+    """Return the names of datasets with equal arguments and different content, and a short form of each content.
 
     Args:
         datasets: as in a trial record's spec.
@@ -467,7 +464,7 @@ _LEAST_DIGITS = 8
 
 
 def _short(contents: Collection[str | None]) -> dict[str | None, str]:
-    """Return each content in few digits that none of the others begins with."""
+    """Return the shortest prefix of each content that no other content begins with."""
     digits = {content: "none" if content is None else content.rpartition(":")[2] for content in contents}
     longest = max(map(len, digits.values()))
     for length in range(_LEAST_DIGITS, longest):
@@ -477,12 +474,12 @@ def _short(contents: Collection[str | None]) -> dict[str | None, str]:
 
 
 def tuned_keys(spec: Mapping[str, Any]) -> set[str]:
-    """Return the keys of a trial that its suite searches (``recipe.lr``); older records name none."""
+    """Return the keys of a trial that its suite searches (``recipe.lr``); older records have none."""
     return {*spec.get("tuned", ())}
 
 
 def ignored_keys(spec: Mapping[str, Any]) -> set[str]:
-    """Return the keys by which cells are not told apart: those that the suite's rules set, and those it searches."""
+    """Return the keys that do not distinguish cells: those that the suite's rules set, and those that it searches."""
     return {*spec["set_by_rules"]} | tuned_keys(spec)
 
 
@@ -492,7 +489,7 @@ def ignored_arguments(spec: Mapping[str, Any], kind: str) -> set[str]:
 
 
 def value_text(value: Any) -> str:
-    """Return an argument's value as a label shows it."""
+    """Return an argument's value as in a label."""
     if isinstance(value, float):
         short = f"{value:g}"
         return short if float(short) == value else repr(value)

@@ -1,4 +1,4 @@
-"""The metrics that records carry: what the outcome of each trial is, and how values are printed."""
+"""The metrics in records: the outcome of each trial, and how values are printed."""
 
 from __future__ import annotations
 
@@ -18,22 +18,19 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
 
 EARLY = "first_epoch_"
-"""What the name of a metric begins with that is known soon: after the first epoch."""
+"""The prefix of metrics that are known after the first epoch."""
 UNKNOWN = Metric("outcome", better="lower")
-"""The metric where no record says what it is: all trials have failed."""
+"""The metric if no record describes one, because all trials have failed."""
 MEAN_TRAIN_LOSS = "mean_train_loss"
 
 
 def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
-    """Return for each record the name of its primary metric, None where it has none.
+    """Return the name of each record's primary metric; None if it failed before its task was known, or did not train.
 
-    That is a failed trial, which never knew its task, and one that was not trained.
-
-    It is the key in the record's metrics; where two tasks have this key with another meaning, the
-    task's name is added.
+    It is the key in the record's metrics; if two tasks use this key with different meanings, the task's name is added.
 
     Raises:
-        InitbenchError: records of one task do not agree which outcomes are better.
+        InitbenchError: records of one task disagree about which outcomes are better.
     """
     _check_directions(records)
     each = [record for record in _one_of_each_task(records) if has_outcome(record)]
@@ -46,16 +43,13 @@ def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
 
 
 def outcome_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
-    """Return the primary metrics by the name that `outcome_names` gives them, and without their chance level.
-
-    That is a dataset's, and these are of all.
-    """
+    """Return the primary metrics by their `outcome_names`, without the chance level, which depends on the dataset."""
     last = {name: record for record, name in zip(records, outcome_names(records), strict=True) if name is not None}
     return {name: replace(outcome_metric(record), name=name) for name, record in last.items()}
 
 
 def trial_metrics(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[str, Metric]:
-    """Return the outcomes of the trials that are compared, by name, in the order of the names.
+    """Return the outcomes of the compared trials, by name, in the order of the names.
 
     Args:
         trials: as from `comparison.comparable_trials`.
@@ -76,7 +70,7 @@ def described_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
 
 
 def metrics_by_task(records: Sequence[TrialRecord], key: str) -> dict[Metric, set[str]]:
-    """Return each metric that records have under a key, and its tasks: two tasks may have different ones."""
+    """Return each metric under a key with its tasks, because two tasks may have different ones."""
     found: dict[Metric, set[str]] = defaultdict(set)
     for record in _one_of_each_task(records):
         if key in record.task.get("metrics", {}):
@@ -105,14 +99,14 @@ def _check_directions(records: Sequence[TrialRecord]) -> None:
 
 
 def outcome_key(record: TrialRecord) -> str:
-    """Return the key of the primary metric, in a record's metrics and in its history; empty where there is no task."""
+    """Return the key of the primary metric in a record's metrics and history; empty if there is no task."""
     return str(record.task.get("primary", ""))
 
 
 def training_key(record: TrialRecord) -> str:
-    """Return the key in a record's history of the outcome's quantity on the training split, ``train_error``.
+    """Return the history key of the outcome's quantity on the training split, ``train_error``.
 
-    Empty where the task does not describe it, or in another unit.
+    Empty if the task does not describe it, or describes it in another unit.
     """
     key, described = outcome_key(record), record.task.get("metrics", {})
     split = described.get(key, {}).get("split")
@@ -124,17 +118,16 @@ def training_key(record: TrialRecord) -> str:
 
 
 def has_outcome(record: TrialRecord) -> bool:
-    """Return whether a record says what its outcome is."""
     return outcome_key(record) in record.task.get("metrics", {})
 
 
 def outcome_sign(record: TrialRecord) -> float:
-    """Return what the outcome of a record that has one (`has_outcome`) is multiplied by to be oriented: 1 or -1."""
+    """Return the factor, 1 or -1, that orients the outcome of a record with one (`has_outcome`)."""
     return 1.0 if record.task["metrics"][outcome_key(record)]["better"] == "lower" else -1.0
 
 
 def outcome_metric(record: TrialRecord) -> Metric:
-    """Return the primary metric of a record that has an outcome (`has_outcome`), without its chance level."""
+    """Return the primary metric of a record with an outcome (`has_outcome`), without its chance level."""
     return _plain(Metric.from_json(record.task["metrics"][outcome_key(record)]))
 
 
@@ -143,13 +136,13 @@ def _plain(metric: Metric) -> Metric:
 
 
 def mean_train_loss(record: TrialRecord) -> dict[str, float]:
-    """Return the mean over the epochs of the training loss, as the metric ``mean_train_loss``: lower if it fits faster.
+    """Return the mean training loss over the epochs, as the metric ``mean_train_loss``: lower if the fit is faster.
 
-    Empty for a trial that did not come to its end, whose epochs are cut short, for one that `frame.slim` has had in its
-    hands before, and where no number holds the sum.
+    Empty if the trial did not reach its end, so that its epochs are incomplete, if `frame.slim` has processed the
+    record, and if the sum overflows.
 
     Args:
-        record: with its whole history.
+        record: with its complete history.
     """
     entries = [entry for entry in record.history if float(entry.get("epoch", 0.5)).is_integer()]
     losses = [entry["train_loss"] for entry in entries if entry.get("train_loss") is not None]

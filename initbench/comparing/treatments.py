@@ -1,8 +1,8 @@
-"""What a suite compares: the treatment of each trial, and the workload on which treatments are compared.
+"""The comparison of a suite: the treatment of each trial, and the workload on which treatments are compared.
 
-`compare` is a list of factors, by default the initializer. A factor covers the key that it names and those below it:
-``initializer`` covers ``initializer.steps``. What it covers is the treatment; all else but the seed is the workload.
-A scheme that an initializer brings goes with the initializer, one that the suite names with the architecture.
+`compare` is a list of factors, by default the initializer. A factor covers the key that it names and the keys below it:
+``initializer`` covers ``initializer.steps``. The covered keys make the treatment; all others but the seed make the
+workload. A scheme that an initializer brings belongs to the initializer, a scheme in the suite to the architecture.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ DEFAULT_COMPARE = ("initializer",)
 
 
 class Standing(NamedTuple):
-    """Where a trial is compared.
+    """The position of a trial in the comparison.
 
     Attributes:
         trial: its index.
-        scheme_named_by: ``suite`` or ``initializer``; a trial that two entries of a suite come to is compared for each.
-        treatment: the values of the factors that are compared.
-        workload: the values of all others by which trials are told apart.
+        scheme_named_by: ``suite`` or ``initializer``; a trial from two entries of a suite is compared for each.
+        treatment: the values of the compared factors.
+        workload: the values of all other factors that distinguish trials.
     """
 
     trial: int
@@ -46,7 +46,7 @@ class Standing(NamedTuple):
 
 
 def treatment_word(compare: Sequence[str]) -> str:
-    """Return what is compared, in one word: ``initializer`` where nothing else is, else ``treatment``."""
+    """Return the word for what is compared: ``initializer`` if only initializers are, else ``treatment``."""
     return "initializer" if tuple(compare) == DEFAULT_COMPARE else "treatment"
 
 
@@ -61,10 +61,10 @@ def factors(specs: Iterable[Spec]) -> set[str]:
 
 
 def check_compare(compare: Sequence[str], specs: Sequence[Spec]) -> None:
-    """Refuse factors that no trial has, or that stand twice.
+    """Refuse factors that no trial has, or that are given twice.
 
     Raises:
-        InitbenchError: one line that names the factor, and the nearest that there is.
+        InitbenchError: one line with the factor and the nearest existing one.
     """
     known = factors(specs)
     if not compare:
@@ -73,22 +73,22 @@ def check_compare(compare: Sequence[str], specs: Sequence[Spec]) -> None:
         if factor not in known:
             raise InitbenchError(f"compare: no trial has {factor}{nearest(factor, known)}")
         if factor in compare[:index]:
-            raise InitbenchError(f"compare: {factor} stands twice")
+            raise InitbenchError(f"compare: {factor} is given twice")
 
 
 def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -> list[Standing]:
-    """Return where each trial is compared, in the order of the trials, the one whose scheme the suite named first.
+    """Return the standings of the trials, in order; if a trial has two, the one whose scheme the suite names is first.
 
     A key that a rule sets for some trials of an architecture is ignored in the workloads of all of them: a learning
-    rate that is lowered for one initializer alone must not take this initializer out of the comparison. Of several
-    suites, those that have the architecture without such a rule are not compared with those that have one: there the
-    key's value reads "by rules". A key that a suite's `tune` searches is ignored likewise, and reads "tuned" there. A
-    key that `compare` names itself stays in the treatment, whoever set it. Datasets of one name and other content are
-    different datasets (`labels.with_contents`).
+    rate that is lowered for one initializer alone must not take this initializer out of the comparison. Suites without
+    such a rule for the architecture are not compared with suites that have one: there the key's value reads "by rules".
+    A key that a suite's `tune` searches is ignored likewise, and reads "tuned". A key that `compare` names stays in the
+    treatment, whoever set it. Datasets with one name and different content are different datasets
+    (`labels.with_contents`).
 
     Args:
         specs: `TrialSpec`s as plain data.
-        compare: factors; one that a trial lacks is no part of its treatment.
+        compare: factors; a factor that a trial lacks is not part of its treatment.
     """
     named_by = [
         (i, by)
@@ -112,19 +112,19 @@ def _treatments(specs: Sequence[Spec], compare: Sequence[str]) -> list[Key]:
 
 
 def _factor(factor: str, specs: Sequence[Spec], compare: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """Return what one factor adds to each treatment, nothing where a trial lacks it."""
+    """Return the contribution of one factor to each treatment; empty for a trial that lacks it."""
     kind, _, argument = factor.partition(".")
     if kind == "scheme":
         return [{"scheme": spec["scheme"]} for spec in specs]
     components = [_component(spec, kind) for spec in specs]
     if not argument:
-        # Of an initializer alone what a rule sets, or a search, is left out: a tuner of other steps on one network is
-        # the same treatment there, which would have gaps everywhere else if it were not.
+        # Only initializers lose the values that a rule or a search sets: a tuner with other steps on one network
+        # remains the same treatment, which would otherwise have gaps on all other networks.
         named = _arguments(compare, kind)
         ignored = [ignored_arguments(spec, kind) - named if kind == "initializer" else set() for spec in specs]
         shown = shown_components(components, ignored, ALWAYS if kind == "architecture" else ())
         return [component.under(kind) for component in shown]
-    if kind in compare:  # the whole has it
+    if kind in compare:  # the whole component has it
         return [{}] * len(specs)
     nested = nested_components(components)
     return [
@@ -134,7 +134,7 @@ def _factor(factor: str, specs: Sequence[Spec], compare: Sequence[str]) -> Seque
 
 
 def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatment: Sequence[bool]) -> list[Key]:
-    # Architectures that are compared with one another share what rules set for any of them.
+    # Architectures that are compared with one another share the keys that rules set for any of them.
     names = ["" if "architecture" in compare else spec["architecture"]["name"] for spec in specs]
     rules: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for spec, name in zip(specs, names, strict=True):
@@ -172,23 +172,22 @@ def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatmen
 
 
 def _arguments(compare: Sequence[str], kind: str) -> set[str]:
-    """Return the arguments of one kind that `compare` names themselves."""
     return {factor.partition(".")[2] for factor in compare if factor.startswith(f"{kind}.")}
 
 
 def _component(spec: Spec, kind: str) -> Mapping[str, Any]:
-    """Return a part of a spec as a component; the recipe is one without a name."""
+    """Return a part of a spec as a component; the recipe has no name."""
     return {"name": "", "arguments": spec["recipe"]} if kind == "recipe" else spec[kind]
 
 
 def _without(component: Mapping[str, Any], arguments: Collection[str]) -> dict[str, Any]:
-    """Return a component without some arguments, also those that are components and that its label always has."""
+    """Return a component without some arguments, including components that its label always shows."""
     kept = {name: value for name, value in component["arguments"].items() if name not in arguments}
     return {**component, "arguments": kept}
 
 
 def _marked(spec: Spec, marks: Mapping[str, str]) -> dict[str, Any]:
-    """Return a spec with marks in place of the values of those keys that rules or a search set."""
+    """Return a spec with marks instead of the values that rules or a search set."""
     marked = {kind: spec[kind] for kind in ("architecture", "dataset", "recipe", "initializer")}
     for key, mark in marks.items():
         kind, _, name = key.partition(".")

@@ -1,1 +1,1 @@
-"""Trials run, and what comes of them recorded."""
+"""Trials are run and recorded."""

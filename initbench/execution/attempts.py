@@ -1,8 +1,8 @@
-"""Which trial is tried next, where not, and whose fault a failure is: the trial's or the node's.
+"""Which trial is tried next and on which nodes, and whether a failure is due to the trial or to the node.
 
-A trial that fails on one node is tried on another, on `_NODES_PER_TRIAL` at most. Where it succeeds there, the failure
-stays with the first node; where it fails wherever it is tried, it is to blame itself. A node on which `_FAILURES`
-different trials have failed in a row, while another one finishes some, is set aside: it gets no more trials.
+A trial that fails on one node is tried on others, on at most `_NODES_PER_TRIAL` nodes. If it succeeds elsewhere, the
+failure counts against the first node; if it fails everywhere, it counts against the trial. A node is set aside if
+`_FAILURES` different trials in a row failed there while another node finished some of them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Attempt:
 
 
 class Attempts:
-    """Keeps account of trials, in the order in which they should start, and of nodes; knows nothing of Ray."""
+    """The queue of trials and the state of the nodes; independent of Ray."""
 
     def __init__(self, trials: Iterable[str]) -> None:
         self._waiting = deque(trials)
         self._again: deque[str] = deque()
         self._left = len(self._waiting)
-        self._failed_on: dict[str, list[str]] = defaultdict(list)  # of trials that are not done
+        self._failed_on: dict[str, list[str]] = defaultdict(list)  # trials that are not done
         self._in_a_row: dict[str, set[str]] = defaultdict(set)  # node → trials that failed there since it finished one
         self._good: set[str] = set()  # nodes that have finished a trial
         self.set_aside: frozenset[str] = frozenset()
@@ -39,9 +39,9 @@ class Attempts:
         return self._left == 0
 
     def next(self) -> Attempt | None:
-        """Return what should start next; None where nothing is left that is not under way.
+        """Return the attempt to start next; None if all remaining trials are running.
 
-        What has failed goes first: the sooner it is known whose fault it was, the better.
+        Failed trials go first, so that the cause of a failure is known soon.
         """
         waiting = self._again or self._waiting
         if not waiting:
@@ -50,7 +50,7 @@ class Attempts:
         return Attempt(trial, self.set_aside.union(self._failed_on.get(trial, ())) - {""})
 
     def returned(self, trial: str) -> None:
-        """A trial was to start and did not: it waits again, before all others."""
+        """Put a trial that could not be started back to the front of the queue."""
         self._again.appendleft(trial)
 
     def succeeded(self, trial: str, node: str) -> None:
@@ -59,10 +59,10 @@ class Attempts:
         self._end(trial)
 
     def failed(self, trial: str, node: str, nodes: AbstractSet[str], *, own_fault: bool) -> bool:
-        """Return whether a trial that failed on a node ends with that; else it is tried again.
+        """Return whether the failure of a trial on a node is final; otherwise it is tried again.
 
-        The name of a node that is not known is empty; `nodes` are all that could run the trial. With `own_fault` it
-        exceeded a limit, which it would do elsewhere, too.
+        An unknown node has an empty name; `nodes` are all nodes that could run the trial. `own_fault` means that the
+        trial exceeded a limit, which it would do elsewhere, too.
         """
         tried = self._failed_on[trial]
         tried.append(node)
@@ -84,7 +84,7 @@ class Attempts:
         self._judge()
 
     def _judge(self) -> None:
-        """Set nodes aside, never the last good one, and take back those whose trials failed elsewhere, too."""
+        """Set nodes aside, but never the last good one, and readmit nodes whose trials failed elsewhere, too."""
         bad = {node for node, trials in self._in_a_row.items() if node and len(trials) >= _FAILURES}
         aside = self.set_aside & bad
         for node in sorted(bad - aside):

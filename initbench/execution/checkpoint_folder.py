@@ -1,4 +1,4 @@
-"""The folder of a suite's checkpoints, as the driver keeps it: made, emptied of what has a result; what it takes."""
+"""The folder of a suite's checkpoints: the driver creates it, empties it of finished trials, and reports its size."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from initbench.suite.schema import Checkpoints
 from initbench.suite.spec import TrialSpec
 
 _RESULTS = {"finished", "diverged"}
-# Bytes of a checkpoint from which on a run says what they take.
+# Bytes of a checkpoint above which a run reports their size.
 _LARGE = 100_000_000
-# Moments of each optimizer, as large as the parameters; of `sgd` without momentum none.
+# Moments of each optimizer, each as large as the parameters; `sgd` without momentum has none.
 _MOMENTS = {"sgd": 1, "signsgd": 1, "adam": 2, "adamw": 2}
 _FLOAT_BYTES = 4
 
 
 class CheckpointFolder:
-    """A folder with one folder for each trial under way."""
-
     def __init__(self, asked: Checkpoints, settings: CheckpointSettings) -> None:
         self.asked = asked
         self.settings = settings
@@ -36,11 +34,11 @@ class CheckpointFolder:
 
     @classmethod
     def of(cls, suite: Suite, ledger: Path) -> CheckpointFolder | None:
-        """Return the folder that a suite asks for, None if it asks for none. Nothing is written yet."""
+        """Return the folder that a suite asks for; None if it asks for none. Nothing is written yet."""
         asked = suite.checkpoints
         if asked is None:
             return None
-        # Unlike `Path.expanduser` it leaves the home of a user who does not exist as it is written.
+        # Unlike `Path.expanduser` it keeps the home of an unknown user as written.
         above = ledger if asked.folder is None else Path(os.path.expanduser(asked.folder))  # noqa: PTH111
         marked = MarkedFolder.at((above / ("checkpoints" if asked.folder is None else suite.name)).absolute())
         settings = CheckpointSettings(
@@ -53,11 +51,11 @@ class CheckpointFolder:
         return cls(asked, settings)
 
     def open(self, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord]) -> list[str]:
-        """Make the folder, remove what is left of trials that have a result, and return what the user should know."""
+        """Make the folder, remove files of trials that have a result, and return notes for the user."""
         try:
             self.marked.make(parents=self.asked.folder is not None)
         except OSError as error:
-            return [f"checkpoints: {self.folder}: {error.strerror}; a trial that is killed starts again"]
+            return [f"checkpoints: {self.folder}: {error.strerror}; killed trials start again from the beginning"]
         for record in records.values():
             self.ended(record)
         going_on = sum(bool(files_named(self.folder / trial.id, CHECKPOINT)) for trial in missing)
@@ -71,7 +69,7 @@ class CheckpointFolder:
         return notes
 
     def ended(self, record: TrialRecord) -> None:
-        """Remove the checkpoints of a trial whose record is in the ledger, if it is a result and they are not kept."""
+        """Remove the checkpoints of a trial with a result in the ledger, unless they are kept."""
         folder = self.folder / record.id
         if record.status not in _RESULTS or self.settings.keep != "none" or not folder.is_dir():
             return
@@ -86,9 +84,9 @@ class CheckpointFolder:
 
 
 def checkpoint_bytes(trial: TrialSpec) -> int | None:
-    """Return about how large a checkpoint of a trial is: parameters, buffers and moments; None where it is not known.
+    """Return the approximate size of a trial's checkpoint: parameters, buffers and moments; None if it is unknown.
 
-    What a scheme adds is left out, and so are the random streams and the history, some tens of kilobytes.
+    The parts of a scheme, the random streams and the history, some tens of kilobytes, are left out.
     """
     from initbench.architectures.size import model_size
 
@@ -121,7 +119,7 @@ def sentence(asked: Checkpoints, largest: int | None) -> str:
         minutes = (asked.every_seconds or 0) / 60
         every = "minute" if minutes == 1 else f"{minutes:g} minutes"
     takes = "" if largest is None else f", up to {_size(largest)} each"
-    return f"a checkpoint every {every} of a trial{takes}; a trial under way has one, while it is written two"
+    return f"a checkpoint every {every} of a trial{takes}; one per running trial, two while one is written"
 
 
 def _size(number: int) -> str:

@@ -1,8 +1,8 @@
-"""The checkpoints of a trial, in the worker that runs it: written whole or not at all, and read with suspicion.
+"""The checkpoints of a trial, in the worker that runs it: written completely or not at all, and checked when read.
 
-``<folder>/<trial id>/step-<steps>-<SHA-256 of the file>.pt``: the name says which bytes must be in it, since PyTorch
-does not check those that it reads. A file gets its name when it is whole and on the disk; only then its predecessor
-goes. One that nobody can go on from is removed, lest each attempt reads it again.
+The name ``<folder>/<trial id>/step-<steps>-<SHA-256 of the file>.pt`` contains the file's hash, because PyTorch does
+not check the bytes that it reads. A file gets its name when it is complete and on the disk; then its predecessor is
+removed. An unusable file is removed, so that later attempts do not read it again.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from initbench.training.checkpoint import CheckpointError, training_state
 from initbench.training.run import TrainingRun
 from initbench.visible_text import cut, visible
 
-# Sums of what is below it are finite.
+# Sums of smaller values are finite.
 _MOST_SECONDS = 1e12
 _Seconds = Annotated[float, Field(ge=-_MOST_SECONDS, le=_MOST_SECONDS)]
 _MOST_SAMPLES_PER_SECOND = 1e15
 _Count = Annotated[int, Field(ge=0)]
 FORMAT = 1
-"""Raised when a checkpoint's content changes; one of another format is not gone on from."""
+"""Raised when a checkpoint's content changes; a trial does not continue from another format."""
 CHECKPOINT = re.compile(r"step-([0-9]{9,})-([0-9a-f]{64})\.pt")
 """The name of a checkpoint."""
 PART = re.compile(r"[0-9]+\.part")
-"""The name of one that is being written, by its writer's process id."""
-# Characters of the reason why a file is not used, which may quote the file.
+"""The name of a checkpoint that is being written, with its writer's process id."""
+# Most characters of the reason why a file is not used, which may quote the file.
 _LONGEST_REASON = 500
-# Writing checkpoints by time takes at most one part in so many of the time of training.
+# Writing checkpoints by time takes at most 1 part in this many of the training time.
 _WRITING_SHARE = 20
 
 
@@ -98,7 +98,7 @@ class _Content(_Part, extra="allow"):
 
 
 class CheckpointContent(NamedTuple):
-    """A checkpoint whose numbers and texts are such as a record may hold: a trial copies parts of it into its own."""
+    """A checkpoint whose numbers and texts a record may hold, because a trial copies parts of it into its record."""
 
     before: dict[str, Any]
     seconds: float
@@ -107,7 +107,7 @@ class CheckpointContent(NamedTuple):
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self:
-        """Check what was loaded: a `CheckpointError` says what is missing, of another type, or no number."""
+        """Check loaded data; a `CheckpointError` says what is missing, of another type, or not a number."""
         try:
             checked(_Content, content)
             before = json.loads(content["before"])
@@ -115,12 +115,12 @@ class CheckpointContent(NamedTuple):
             progress = json.loads(content["training"]["progress"], parse_int=_integer)
             _check_progress(progress)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            raise CheckpointError(f"it is no checkpoint: {error}") from None
+            raise CheckpointError(f"it is not a checkpoint: {error}") from None
         return cls(before, content["seconds"], content["training"], progress["steps"])
 
 
 def check_network(record: Any, seconds: Any) -> None:
-    """Check the record of an initialization that is kept beside its network: a ValueError says what is wrong."""
+    """Check the record of an initialization that is stored beside its network; a ValueError describes the fault."""
     checked(_Network, {"record": record, "seconds": seconds})
     check_nesting(record)
 
@@ -133,7 +133,7 @@ def _check_before(before: Any) -> None:
 def _check_progress(progress: Any) -> None:
     checked(_Progress, progress)
     if progress["samples"] > _MOST_SAMPLES_PER_SECOND * progress["seconds"]:
-        raise ValueError("so many samples cannot be trained on in so little time")
+        raise ValueError("the number of samples is too large for the training time")
 
 
 def _integer(text: str) -> int:
@@ -145,17 +145,17 @@ def _integer(text: str) -> int:
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """When trials are kept, and where; it is no part of their identity."""
+    """When and where trials are saved; it is not part of their identity."""
 
-    folder: str  # of all trials of a suite, an absolute path; the driver has made it
+    folder: str  # of all trials of a suite; an absolute path, which the driver has made
     mark: str  # see `MarkedFolder`
     every_epochs: int | None = None
-    every_seconds: float | None = None  # where `every_epochs` is None
-    keep: Literal["none", "last"] = "none"  # `last` also keeps the network as it is after the last step
+    every_seconds: float | None = None  # if `every_epochs` is None
+    keep: Literal["none", "last"] = "none"  # `last` also keeps the network after the last step
 
 
 class TrialCheckpoints:
-    """The checkpoints of one trial; its clock starts here. `tell` is told, in one line, what a user should know."""
+    """The checkpoints of one trial; its clock starts here. `tell` receives one-line notes for the user."""
 
     def __init__(
         self, settings: CheckpointSettings, trial_id: str, device: str, tell: Callable[[str], None] | None = None
@@ -165,26 +165,26 @@ class TrialCheckpoints:
         self.folder = Path(settings.folder) / trial_id
         self.device = device
         self.tell = tell or (lambda _: None)
-        self.before: dict[str, Any] = {}  # what came before training, as plain data; `save` writes it too
-        self.state: dict[str, Any] | None = None  # of the training run to go on from
+        self.before: dict[str, Any] = {}  # the initialization and measurements, as plain data; `save` writes it too
+        self.state: dict[str, Any] | None = None  # of the training run to continue
         self.reachable = True
         self._begun = self._last = time.monotonic()
         self._cost = 0.0
-        # Of the attempts before this one, up to the checkpoint that it goes on from.
+        # Of earlier attempts, up to the checkpoint from which this one continues.
         self._spent = 0.0
         self._steps = 0
         self._loaded: Path | None = None
 
     def load(self) -> None:
-        """Look for a checkpoint to go on from; what cannot be used is told and passed over."""
+        """Look for a checkpoint to continue from; unusable ones are reported and skipped."""
         problem = self._problem()
         if problem is not None:
             self.reachable = False
-            self.tell(f"checkpoints: {platform.node()} {problem}; a trial that is killed there begins again")
+            self.tell(f"checkpoints: {platform.node()} {problem}; trials killed there start again from the beginning")
             return
-        for part in files_named(self.folder, PART):  # of a writer that was killed
+        for part in files_named(self.folder, PART):  # left by a killed writer
             _remove(part)
-        # Names are as long as the number of steps, so this is the order of the steps.
+        # The numbers of steps have equal lengths, so this is the order of the steps.
         by_steps = sorted(files_named(self.folder, CHECKPOINT), key=lambda path: (len(path.name), path.name))
         for path in reversed(by_steps):
             try:
@@ -197,7 +197,6 @@ class TrialCheckpoints:
                 return
 
     def discard(self, error: CheckpointError) -> None:
-        """Say that what was loaded does not fit; the trial starts again."""
         assert self._loaded is not None
         self._refuse(self._loaded, error)
         self.before, self.state, self._spent, self._loaded = {}, None, 0.0, None
@@ -215,7 +214,7 @@ class TrialCheckpoints:
         return time.monotonic() - self._last >= max(settings.every_seconds, _WRITING_SHARE * self._cost)
 
     def save(self, run: TrainingRun) -> None:
-        """Keep a training run; where that cannot be done it is told, and what was kept before stays."""
+        """Save a training run; if that fails, report it and keep the previous checkpoint."""
         begun = time.monotonic()
         part = self.folder / f"{os.getpid()}.part"
         try:
@@ -230,22 +229,23 @@ class TrialCheckpoints:
             self.folder.mkdir(exist_ok=True)
             part.unlink(missing_ok=True)  # it may be a link
             self._put(part, content, run.steps)
-        except (OSError, RuntimeError, TypeError, ValueError) as error:  # PyTorch says RuntimeError of a full disk
+        except (OSError, RuntimeError, TypeError, ValueError) as error:  # PyTorch raises a RuntimeError for a full disk
             with suppress(OSError):
                 part.unlink(missing_ok=True)
             reason = error if isinstance(error, OSError) else error.__context__ or error
             text = getattr(reason, "strerror", None) or first_line(reason)
             self.tell(
-                f"checkpoints: {platform.node()} cannot write to {self.settings.folder}: {text}; training goes on, and "
-                "a trial that is killed starts again from its last checkpoint, if there is one"
+                f"checkpoints: {platform.node()} cannot write to {self.settings.folder}: {text}; training "
+                "continues, and a trial that is killed starts again from its last checkpoint, if there is one"
             )
         self._last = time.monotonic()
         self._cost = self._last - begun
 
     def whole_timing(self, timing: dict[str, float]) -> dict[str, float]:
-        """Return a trial's seconds with those of the attempts before, as far as they came to something.
+        """Return a trial's seconds including earlier attempts up to the checkpoint.
 
-        ``resumed_at_step`` is the step that this attempt went on from; there is none if it began at the beginning.
+        ``resumed_at_step`` is the step from which this attempt continued; it is missing if the attempt started at the
+        beginning.
         """
         if self.state is None:
             return timing
@@ -271,40 +271,40 @@ class TrialCheckpoints:
                 _remove(other)
 
     def _problem(self) -> str | None:
-        """Return why checkpoints cannot be kept by this process, None if they can."""
+        """Return why this process cannot save checkpoints; None if it can."""
         folder = Path(self.settings.folder)
         mark = read_mark(folder)
         if mark is None:
             return f"does not reach the driver's {folder}"
         if mark != self.settings.mark:
-            return f"has another folder at {folder} than the driver has"
+            return f"has a different folder at {folder} than the driver"
         if self.folder.is_symlink():
             return f"does not follow {self.folder}, which is a link"
         return None if os.access(folder, os.W_OK | os.X_OK) else f"may not write to {folder}"
 
     def _read(self, path: Path) -> CheckpointContent:
-        """Return what a file of this trial in this environment has."""
+        """Return the content of a file of this trial in this environment."""
         check_readable(path, sys.maxsize)
         with path.open("rb") as file:
             if file_digest(file, "sha256").hexdigest() != _digest_in(path):
-                raise CheckpointError("it is damaged: its bytes are not those that were written")
+                raise CheckpointError("it is damaged: its bytes are not the ones that were written")
             file.seek(0)
             loaded: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
         if loaded["format"] != FORMAT:
-            raise _ElsewhereError(f"it is of format {loaded['format']}, and this version of initbench has {FORMAT}")
+            raise _ElsewhereError(f"it has format {loaded['format']}, and this version of initbench has {FORMAT}")
         if loaded["trial"] != self.trial_id:
-            raise CheckpointError(f"it is of trial {loaded['trial'][:12]}")
+            raise CheckpointError(f"it belongs to trial {loaded['trial'][:12]}")
         written, here = json.loads(loaded["environment"]), environment(self.device)
         changed = differences(written, here, "initbench")
         if changed:
             raise _ElsewhereError(f"it was written elsewhere ({'; '.join(changed)})")
         content = CheckpointContent.of(loaded)
         if path.name != _name(content.steps, _digest_in(path)):
-            raise CheckpointError(f"it is of step {content.steps}, and its name says another")
+            raise CheckpointError(f"it is at step {content.steps}, and its name has another step")
         return content
 
     def _refuse(self, path: Path, error: Exception) -> None:
-        """Say why a checkpoint is not used, and remove it unless it can be at another time or on another machine."""
+        """Report why a checkpoint is not used, and remove it unless it may be usable later or on another machine."""
         reason = str(error) if isinstance(error, CheckpointError) else f"it cannot be read: {_described(error)}"
         shown = visible(cut(" ".join(reason.split()), _LONGEST_REASON))
         self.tell(f"checkpoint {path} of trial {self.trial_id[:12]} is not used, and the trial starts again: {shown}")
@@ -313,13 +313,13 @@ class TrialCheckpoints:
 
 
 class _ElsewhereError(CheckpointError):
-    """Where a checkpoint was written it can be gone on from."""
+    """The checkpoint is usable where it was written."""
 
 
 def _may_pass(error: Exception) -> bool:
     cause = error.__cause__ or error
     passing = isinstance(cause, OSError | MemoryError | torch.OutOfMemoryError | _ElsewhereError)
-    return passing or "can't allocate memory" in str(cause)  # PyTorch's RuntimeError, of the CPU's memory
+    return passing or "can't allocate memory" in str(cause)  # PyTorch's RuntimeError for the CPU's memory
 
 
 def _described(error: Exception) -> str:
@@ -341,7 +341,7 @@ def _remove(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring a folder's names to the disk, where the system can do that."""
+    """Write a folder's names to the disk if the system can do that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The driver: plan → execute → ledger → MLflow → report. It alone writes.
+"""The driver: plan → execute → ledger → MLflow → report. Only the driver writes.
 
 Everything that can be wrong with the request is checked before the first byte is written.
 """
@@ -32,19 +32,19 @@ from initbench.tracking.uri import StoreUnreachableError, check_tracking_uri, re
 Replan = Callable[[Mapping[str, Searched]], Plan]
 
 _GB = 1e9
-# Of the report and MLflow. SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray takes up to 6.
+# For the report and MLflow. SLURM kills 30 s after SIGTERM (KillWait), spot markets after 30 to 120; Ray takes up to 6.
 _SECONDS_TO_WIND_UP = 5.0
-_MOST_WAITING = 100  # trials that MLflow takes in some seconds
+_MOST_WAITING = 100  # trials that MLflow takes within some seconds
 
 
 @dataclass(frozen=True)
 class RunSummary:
     folder: Path
-    statuses: dict[str, int]  # how many of the plan's trials stand at each, what ran before included
+    statuses: dict[str, int]  # status → number of the plan's trials, earlier runs included
     ran: int
     seconds: float  # the wall time of the whole run
     report: Path
-    sentences: tuple[str, ...]  # what happened, as the page says it first
+    sentences: tuple[str, ...]  # the first sentences of the page
     tracking_uri: str  # without its secrets
 
     def to_json(self) -> dict[str, Any]:
@@ -65,27 +65,27 @@ def run_suite(
     asked: Asked | None = None,
     replan: Replan | None = None,
 ) -> RunSummary:
-    """Run what the ledger does not have, record it, and write the report.
+    """Run the trials that are not in the ledger, record them, and write the report.
 
-    A suite that tunes is planned again when its searches have results: its final trials follow from them.
+    If the suite tunes, it is planned again once its searches have results, because its final trials depend on them.
 
     Args:
-        suite: for its name, file, resources and what reports need of it.
+        suite: gives its name, file, resources and the data for reports.
         plan: its trials.
         folder: the suite's folder, such as ``runs/quickstart``.
         execute: the executor.
         tracking_uri: of MLflow; None for ``MLFLOW_TRACKING_URI``, else a SQLite file in the folder.
         plugins: files that workers import.
-        workers: most trials at a time.
-        progress: is told what happens.
-        asked: of the command line, for `initbench retry`; None leaves what the folder says of an earlier run.
-        replan: of a suite that tunes, gives its plan from what its search trials came to.
+        workers: the largest number of trials at the same time.
+        progress: receives all events.
+        asked: the options of the command line, for `initbench retry`; None keeps those of an earlier run.
+        replan: if the suite tunes, returns its plan from the results of its search trials.
 
     Raises:
-        InitbenchError: nothing to run, data missing, a tracking URI that cannot be right, another driver at work here,
-            a disk that is full, or a folder that was moved, emptied or removed meanwhile; what has finished is kept.
-        LedgerError: the folder has records of another version's schema alone.
-        KeyboardInterrupt: as it comes; what has finished is kept.
+        InitbenchError: nothing to run, data missing, an invalid tracking URI, another driver at work here, a disk that
+            is full, or a folder that was moved, emptied or removed during the run; finished trials are kept.
+        LedgerError: all records in the folder have the schema of another version.
+        KeyboardInterrupt: as it comes; finished trials are kept.
     """
     begun = time.monotonic()
     progress = progress or Progress()
@@ -96,7 +96,7 @@ def run_suite(
     try:
         check_tracking_uri(uri)
     except StoreUnreachableError as error:
-        progress.note(f"{error}; the trials are kept in the ledger, and initbench sync {folder} passes them on")
+        progress.note(f"{error}; the trials are kept in the ledger, and initbench sync {folder} writes them to MLflow")
     with ledger.lock():
         skipped: list[str] = []
         records = {record.id: record for record in ledger.records(skipped)}
@@ -134,15 +134,15 @@ def run_suite(
     statuses = Counter(recorder.statuses.get(trial.id, "missing") for trial in plan.trials)
     if plan.awaited:
         statuses["missing"] += plan.awaited
-        trials = f"{counted(plan.awaited, 'final trial')} cannot be known while trials of a search fail"
-        progress.note(f"{trials}; to try these again: initbench retry {folder} --failed")
+        trials = f"{counted(plan.awaited, 'final trial')} cannot be determined while search trials fail"
+        progress.note(f"{trials}; to run the search trials again: initbench retry {folder} --failed")
     sentences = tuple(str(sentence) for sentence in written.sentences)
     seconds = time.monotonic() - begun
     return RunSummary(folder, dict(statuses), ran, seconds, written.page, sentences, shown_uri(uri))
 
 
 def _run(suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: Replan | None) -> int:
-    """Run what is missing, of a suite that tunes the searches first, and then what follows; return how many ran."""
+    """Run the missing trials (in a tuned suite, the searches and then the trials that follow); return how many ran."""
     ran: set[str] = set()
     if not recorder.missing:
         recorder.ready()
@@ -153,7 +153,7 @@ def _run(suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: 
             break
         records = {record.id: record for record in recorder.ledger.records([])}
         plan = replan(searched(records.values()))
-        # One that has failed now is tried again by the next run.
+        # A trial that failed now is tried again by the next run.
         left = tuple(trial for trial in plan.missing(recorder.statuses) if trial.id not in ran)
         recorder.go_on(plan, left, records)
     return len(ran)
@@ -172,17 +172,17 @@ def _run_round(suite: Suite, execute: Executor, recorder: Recorder, job: Job) ->
         keeper.close()
     if keeper.saved_seconds >= 1:
         trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
-        recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
+        recorder.progress.note(f"{trials} started from a shared initialized network: {seconds:.0f} s saved")
 
 
 def _wind_up(recorder: Recorder, folder: Path) -> None:
-    """Leave an interrupted run in order: MLflow level with the ledger as far as a few seconds go, and a report."""
+    """End an interrupted run in order: bring MLflow up to date within a few seconds, and write a report."""
     from initbench.reporting.report import write_report
 
     if any(recorder.ledger.trials.glob("*.json")):
         begun = time.monotonic()
-        recorder.progress.note("interrupted: writing the report of what has finished; once more ends at once")
-        if recorder.waiting > _MOST_WAITING:  # they would slow the report down, and most would be left to `sync` anyway
+        recorder.progress.note("interrupted: writing the report of the finished trials; interrupt again to end at once")
+        if recorder.waiting > _MOST_WAITING:  # they would delay the report, and most would be left to `sync` anyway
             recorder.close(begun)
             write_report(folder)
             return
@@ -191,8 +191,8 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
 
 
 def _text(suite: Suite) -> str:
-    """Return the suite file's text, and what the command line changed in it as comments."""
+    """Return the suite file's text, with the changes of the command line as comments."""
     options = sorted(set(suite.document.overrides.values()))
     lines = [f"# run with {option}" for option in options]
-    known = suite.document.text.splitlines()  # of a suite that is read from beside its ledger
+    known = suite.document.text.splitlines()  # a suite that is read from beside its ledger
     return suite.document.text + "".join(f"{line}\n" for line in lines if line not in known)

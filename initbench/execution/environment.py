@@ -1,4 +1,4 @@
-"""Where a trial ran: what has to be equal for its numbers to be bitwise equal."""
+"""The environment of a trial: the part that must be equal for bitwise equal numbers, and information for the reader."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from typing import Any
 import initbench
 from initbench.execution.failure import host
 
-# What the numbers depend on; the rest of the environment is for the reader.
+# The numbers depend on these; the rest of the environment is for the reader.
 DECISIVE = ("processor", "device", "torch", "torchvision", "timm", "numpy")
 
 
 @cache
 def environment(device: str) -> dict[str, Any]:
-    """Return the versions, the machine, its processor and the device of this process."""
     import torch
 
     from initbench.training.precision import bf16_is_emulated
@@ -40,14 +39,14 @@ def environment(device: str) -> dict[str, Any]:
 
 
 def known_environment(device: str) -> dict[str, Any]:
-    """Return the `environment`, or the host alone where the device does not answer: a failure is told with it."""
+    """Return the `environment`, or only the host if the device does not respond, so that a failure can be recorded."""
     with suppress(Exception):
         return environment(device)
     return {"host": host()}
 
 
 def differences(recorded: dict[str, Any], current: dict[str, Any], *further: str) -> list[str]:
-    """Return what differs between two environments among the things that the numbers depend on, and further ones."""
+    """Return which of the decisive keys, and further ones, differ between two environments."""
     names = (*DECISIVE, *further)
     return [f"{k}: {recorded[k]} → {current[k]}" for k in names if k in recorded and recorded[k] != current[k]]
 
@@ -57,7 +56,7 @@ def _processor() -> str:
     if info.exists():
         text = info.read_text(encoding="utf-8", errors="replace")
         name = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-        # The same model name can stand for processors with other instruction sets, which choose other kernels.
+        # Processors with the same model name can have different instruction sets, which select different kernels.
         flags = re.search(r"^flags\s*:\s*(.+)$", text, re.MULTILINE)
         vector = [f for f in ("avx2", "avx512f", "avx512_bf16", "amx_tile") if flags and f in flags.group(1).split()]
         if name:

@@ -1,4 +1,4 @@
-"""What an executor is: it runs trials somewhere and tells an observer what becomes of them."""
+"""The interface of executors: they run trials somewhere and report to an observer."""
 
 from __future__ import annotations
 
@@ -17,55 +17,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one attempt at a trial may take; no part of a trial's identity."""
+    """Limits of one attempt at a trial; not part of a trial's identity."""
 
-    minutes: float | None = None  # of wall time, from the moment at which a worker begins with it
-    memory_gb: float | None = None  # gigabytes (10⁹ bytes) of a machine's memory, that of a GPU not counted
+    minutes: float | None = None  # of wall time, from the start in a worker
+    memory_gb: float | None = None  # gigabytes (10⁹ bytes) of main memory, without GPU memory
 
 
 NO_LIMITS = Limits()
 
 
 class Observer:
-    """Told, in the driver's process, what happens to the trials; every method may be left as it is."""
+    """Receives events of trials in the driver's process; a subclass overrides the methods that it needs."""
 
     def ready(self) -> None:
-        """What one trial asks for is there; trials start now."""
+        """The resources of a trial are available; trials start now."""
 
     def started(self, spec: TrialSpec) -> None:
-        """A trial was given to a worker."""
+        pass
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
         """This fraction of a trial's training is done."""
 
     def finished(self, record: TrialRecord) -> None:
-        """A trial has ended, with whatever status."""
+        """A trial has ended, with any status."""
 
     def note(self, message: str) -> None:
-        """Something that the user should know, in one line: a node takes no more trials."""
+        """A one-line message for the user."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What an executor is asked to do."""
-
-    trials: Sequence[TrialSpec]  # in the order in which they should start
+    trials: Sequence[TrialSpec]  # in the order of their start
     cpus: float = 1.0  # of one trial
     gpus: float = 0.0  # of one trial; a fraction shares one
     plugins: tuple[PluginFile, ...] = ()
-    workers: int | None = None  # most trials at a time; None for as many as the resources admit
+    workers: int | None = None  # most trials at the same time; None for as many as the resources allow
     networks: SharedNetworks | None = None
     checkpoints: CheckpointSettings | None = None
-    limits: Limits = NO_LIMITS  # of each attempt at a trial; the executor for debugging does not enforce them
+    limits: Limits = NO_LIMITS  # of each attempt at a trial; the in-process executor does not enforce them
 
 
 class Executor(Protocol):
     """Runs a job; returns when every trial has ended."""
 
     def __call__(self, job: Job, observer: Observer) -> None:
-        """Run every trial, and tell the observer of each exactly once that it has finished.
+        """Run every trial, and call the observer's `finished` exactly once for each.
 
         Raises:
-            InitbenchError: the resources that one trial asks for are not there.
-            KeyboardInterrupt: as it comes; trials under way are given up.
+            InitbenchError: the resources that a trial needs do not exist.
+            KeyboardInterrupt: as it comes; running trials are given up.
         """

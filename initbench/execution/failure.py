@@ -1,4 +1,4 @@
-"""The record of a trial that did not come to a result. It loads no torch: whoever watches a trial writes it, too."""
+"""The record of a failed trial. This module loads no torch, because processes that watch a trial use it too."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 from initbench.visible_text import cut, visible
 
-# Limits that the suite sets: a trial that exceeds one is to blame itself, wherever it ran.
+# Limits of the suite: a trial that exceeds one fails on every node.
 TIME_LIMIT, MEMORY_LIMIT = "TimeLimit", "MemoryLimit"
 WORKER_LOST = "WorkerLost"
-# Characters of what an exception says: it may hold a whole file.
+# Most characters of an exception's message, which may contain a whole file.
 _LONGEST_MESSAGE, _LONGEST_TRACEBACK = 2_000, 50_000
 
 
 def failed_record(
     spec: TrialSpec, kind: str, message: str, trace: str = "", environment: Mapping[str, Any] | None = None
 ) -> TrialRecord:
-    """Return the record of a trial that did not come to a result.
+    """Return the record of a failed trial.
 
-    Its message is one line. What message and traceback hold is made visible, and what is too long is cut.
+    Its message is one line. Control characters in message and traceback are escaped, and long texts are cut.
     """
     error = {
         "type": visible(kind),

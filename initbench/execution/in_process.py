@@ -11,7 +11,6 @@ from initbench.suite.spec import TrialSpec
 
 
 def run_in_process(job: Job, observer: Observer) -> None:
-    """Run a job here; see `Executor`."""
     import torch
 
     if job.gpus and not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""What is checked and said before a run writes its first byte."""
+"""Checks and notes before a run writes its first byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NAMED = 5
 def notes(
     suite: Suite, plan: Plan, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord], skipped: Sequence[str]
 ) -> Iterator[str]:
-    """Check the data of a run, and yield what the user should know before it, a line each."""
+    """Check the data of a run, and yield notes for the user, one line each."""
     if missing:
         yield from check_data(suite, missing)
         yield from _of_emulation(suite, missing)
@@ -30,16 +30,16 @@ def notes(
 
 
 def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
-    """Read every dataset once, downloading what is missing; return what the user should know of the files.
+    """Read every dataset once, downloading missing files; return notes about the files for the user.
 
     Raises:
-        SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
+        SuiteError: the dataset refuses an argument, or the data cannot be obtained; the cause says which.
     """
     from initbench.data.load import load_dataset
 
     origins = {_named(part.spec): part.origin for part in suite.datasets}
     used: dict[str, TrialSpec] = {}
-    for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # the last one, one that searches
+    for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # a search trial is the last, if any
         used[trial.dataset.model_dump_json()] = trial
     notes = []
     for trial in used.values():
@@ -52,7 +52,7 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
         except DataError as error:
             raise origin.error(str(error)) from error
         if trial.phase == "search" and not len(loaded.validation):
-            raise origin.error("has no validation samples, by which tune chooses")
+            raise origin.error("has no validation samples, which tune needs")
         if loaded.facts:
             facts = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
             notes.append(f"{dataset.name}: {facts}")
@@ -60,12 +60,11 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
 
 
 def _named(component: ComponentSpec) -> str:
-    """Return what of a dataset the suite file says, as text."""
     return component.model_dump_json(include={"name", "arguments"})
 
 
 def _of_emulation(suite: Suite, missing: Iterable[TrialSpec]) -> Iterator[str]:
-    """Say where trials in bfloat16 are to run on a device without instructions for it."""
+    """Yield a note if trials in bfloat16 will run on a device without instructions for it."""
     if all(trial.recipe.precision != "bf16" for trial in missing):
         return
     import torch
@@ -73,7 +72,7 @@ def _of_emulation(suite: Suite, missing: Iterable[TrialSpec]) -> Iterator[str]:
     from initbench.training.precision import bf16_is_emulated
 
     device = "cuda" if suite.resources.gpus else "cpu"
-    # Where the GPUs are those of a cluster, this process need not have one.
+    # On a cluster, this process may have no GPU.
     if (device == "cpu" or torch.cuda.is_available()) and bf16_is_emulated(device):
         yield (
             f"recipe.precision: bf16: this {'GPU' if suite.resources.gpus else 'processor'} has no instructions for "
@@ -92,9 +91,9 @@ def _of_what_is_there(plan: Plan, records: Mapping[str, TrialRecord]) -> Iterato
     if plan.incompatible:
         are = "is" if len(plan.incompatible) == 1 else "are"
         yield f"{counted(len(plan.incompatible), 'pair')} {are} incompatible: {plan.reasons}"
-    # Where the resources are those of a cluster, this process need not have the device that the trials had.
+    # On a cluster, this process may not have the device of the trials.
     here = environment("cpu")
     on_cpus = [record.environment for record in records.values() if record.environment.get("device") == "cpu"]
     changed = sorted({text for where in on_cpus for text in differences(where, here)})
     if changed:
-        yield f"finished trials ran elsewhere ({'; '.join(changed)}): numbers need not be bitwise comparable"
+        yield f"finished trials ran elsewhere ({'; '.join(changed)}): numbers may not be bitwise comparable"

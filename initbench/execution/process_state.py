@@ -1,7 +1,7 @@
-"""The state of a process that changes numbers, set before a trial and given back after it.
+"""The state of a process that changes numbers; it is set before a trial and restored after it.
 
-PyTorch has these switches for a whole process and no other form of them. A worker runs many trials, since starting one
-takes seconds, and what a plug-in switches in one of them must not change the numbers of the next.
+PyTorch has these switches only for a whole process. A worker runs many trials, because starting a process takes
+seconds, and a switch that a plug-in sets in one of them must not change the numbers of the next.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NEVER, _LARGEST = 2**31 - 1, 2**25
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep the memory of tensors that are freed on the CPU, for the tensors to come.
+    """Let this process keep the memory of freed CPU tensors for later tensors.
 
-    By itself glibc gives it back to the kernel, and each pass over a network gets it again page by page: that is 15 %
-    of the time of a gradient quotient and 5 % of that of a training step (`benchmarks/gradient_quotient.py` and
-    `benchmarks/training_step.py`, without and with this call). The process stays as large as it once was. Nothing
-    happens where the C library has no mallopt(3).
+    By default glibc returns it to the kernel, and each pass over a network requests it again page by page. That takes
+    15 % of the time of a gradient quotient and 5 % of the time of a training step (`benchmarks/gradient_quotient.py`
+    and `benchmarks/training_step.py`, without and with this call). The process then stays at its largest size. Without
+    mallopt(3) in the C library, nothing happens.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -35,9 +35,9 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def process_state(threads: int, device: torch.device) -> Iterator[None]:
-    """Set all that numbers depend on, and the global random state; give back at the end what was set before.
+    """Set everything that the numbers depend on, and the global random state; restore both at the end.
 
-    The CPU threads of an operation are part of it: 1 and 2 give other sums.
+    This includes the CPU threads of an operation, because 1 and 2 threads give different sums.
     """
     keep_freed_memory()  # it changes no number, and cannot be given back
     cudnn = torch.backends.cudnn
@@ -51,7 +51,7 @@ def process_state(threads: int, device: torch.device) -> Iterator[None]:
     for give, _, during in states:
         give(during)
     try:
-        # Whatever reads the global stream reads the same, whichever trial ran before.
+        # So readers of the global stream get the same values, whichever trial ran before.
         with torch.enable_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(0)
             yield

@@ -1,4 +1,4 @@
-"""A process and all that it has started: which they are, and how much memory they take."""
+"""The descendants of a process, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def memory_of(process: int, at_least: float = 0.0) -> int:
-    """Return the bytes of memory that a process and those it started take; 0 if it has ended.
+    """Return the bytes of memory of a process and its descendants; 0 if it has ended.
 
-    Pages that several processes share are counted once, in shares (proportional set size, proc_pid_smaps(5)). Finding
-    out takes milliseconds: resident sets, quickly had, that add up to no more than `at_least` are returned instead.
+    Shared pages are counted once (proportional set size, proc_pid_smaps(5)), which takes milliseconds. If the resident
+    sizes, which are fast to read, add up to at most `at_least`, their sum is returned instead.
     """
     members = list(family(process))
     resident = sum(map(resident_bytes, members))
@@ -21,16 +21,16 @@ def memory_of(process: int, at_least: float = 0.0) -> int:
 
 
 def family(process: int) -> Iterator[int]:
-    """Yield a process, what it has started, and what those have; nothing but itself where the system does not tell."""
+    """Yield a process and its descendants; only the process if the system does not list them."""
     yield process
     for children in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(OSError):  # one that has just ended
+        with suppress(OSError):  # a process that has just ended
             for child in children.read_text(encoding="utf-8").split():
                 yield from family(int(child))
 
 
 def resident_bytes(process: int) -> int:
-    """Return the bytes of memory that one process takes, shared pages included; 0 if it has ended."""
+    """Return the bytes of memory of one process, including shared pages; 0 if it has ended."""
     return _kilobytes(process, "status", "VmRSS") * 1024
 
 

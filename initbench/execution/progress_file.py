@@ -1,9 +1,7 @@
-"""What a driver leaves beside the ledger for `initbench status` and `initbench retry`.
+"""The files beside the ledger for `initbench status` and `initbench retry`: ``plan.json`` and ``progress.json``.
 
-That is ``plan.json``, what was asked for and what it comes to, and ``progress.json``, how far it is.
-
-Both are for people and for these commands alone: nothing that a report says comes from them, and a run goes on where
-they cannot be written.
+They hold the request with its plan, and the progress. Only these commands use them: reports do not read them, and a run
+continues if they cannot be written.
 """
 
 from __future__ import annotations
@@ -35,9 +33,9 @@ _Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options of the command line asked for beside the suite file; `assignments` are those of ``--set``.
+    """The options of the command line beside the suite file; `assignments` are the ``--set`` options.
 
-    The files of `plugins` are named here, and never imported because they are.
+    The files of `plugins` are only named here and never imported from here.
     """
 
     assignments: tuple[str, ...] = ()
@@ -58,7 +56,7 @@ class _File(BaseModel):
 
 
 class StoredPlan(_File):
-    """What was asked for, the ids of the trials that it comes to, and how many more follow from searches, at most."""
+    """The request, the ids of its trials, and the largest number of trials that follow from searches."""
 
     asked: Asked
     trials: tuple[str, ...]
@@ -75,7 +73,7 @@ class RunningTrial(BaseModel):
 
 
 class StoredProgress(_File):
-    """How far a run is; `ending` is ``finished``, ``interrupted``, or what ended it in one line."""
+    """The progress of a run; `ending` is ``finished``, ``interrupted``, or the error in one line."""
 
     started_at: float
     updated_at: float
@@ -90,19 +88,16 @@ class StoredProgress(_File):
 
 
 def write_plan(ledger: Ledger, asked: Asked, trials: Iterable[TrialSpec], awaited: int = 0) -> None:
-    """Write what was asked for and which trials it comes to; `awaited` more follow, at most."""
     plan = StoredPlan(asked=asked, trials=tuple(trial.id for trial in trials), awaited=awaited)
     plan.write(ledger, PLAN_FILE, without=None if awaited else {"awaited"})
 
 
 def read_plan(folder: Path) -> StoredPlan | None:
-    """Return what a suite's folder says of its plan; None if it says nothing."""
-    return _read(folder / PLAN_FILE, StoredPlan, "does not say what was asked for; initbench run SUITE writes it anew")
+    return _read(folder / PLAN_FILE, StoredPlan, "does not contain a request; initbench run SUITE writes it again")
 
 
 def read_progress(folder: Path) -> StoredProgress | None:
-    """Return how far a suite's folder says its run is; None if it says nothing."""
-    return _read(folder / PROGRESS_FILE, StoredProgress, "does not say how the run stands; the next run writes it anew")
+    return _read(folder / PROGRESS_FILE, StoredProgress, "does not contain progress; the next run writes it again")
 
 
 _AFile = TypeVar("_AFile", bound=_File)
@@ -118,7 +113,7 @@ def _read(path: Path, kind: type[_AFile], problem: str) -> _AFile | None:
         if details["type"] == "json_invalid":
             problem = f"cannot be read ({details['msg']})"
         elif details["loc"] in {(), ("schema",)}:
-            problem = f"is not of schema {SCHEMA}, which this version of initbench reads"
+            problem = f"does not have schema {SCHEMA}, which this version of initbench reads"
         raise InitbenchError(f"{path}: {problem}") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
@@ -126,7 +121,7 @@ def _read(path: Path, kind: type[_AFile], problem: str) -> _AFile | None:
 
 
 class ProgressFile:
-    """Keeps ``progress.json`` up to date, by atomic rename and at most every few seconds."""
+    """Keeps ``progress.json`` up to date, by atomic rename, at most every few seconds."""
 
     def __init__(self, ledger: Ledger, name: Callable[[TrialSpec], str]) -> None:
         self._ledger = ledger
@@ -139,33 +134,29 @@ class ProgressFile:
         self._ended: Counter[str] = Counter()
 
     def begin(self, missing: tuple[TrialSpec, ...]) -> None:
-        """These trials run now, after those that ran before."""
         self._to_run += len(missing)
         self._time_left = TimeLeft(missing)
         self._write()
 
     def started(self, spec: TrialSpec) -> None:
-        """A trial was given to a worker."""
         self._time_left.started(spec.id)
         self._running[spec.id] = RunningTrial(id=spec.id, name=self._name(spec), since=time.time(), fraction=0.0)
         self._write_now_and_then()
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
-        """This fraction of a trial's training is done."""
         self._time_left.fractions[spec.id] = fraction
         if spec.id in self._running:
             self._running[spec.id].fraction = fraction
         self._write_now_and_then()
 
     def finished(self, record: TrialRecord) -> None:
-        """A trial has ended."""
         self._time_left.finished(record.id)
         self._running.pop(record.id, None)
         self._ended[record.status] += 1
         self._write_now_and_then()
 
     def end(self, ending: str) -> None:
-        """The run is over: ``finished``, ``interrupted``, or what ended it in one line."""
+        """The run has ended: ``finished``, ``interrupted``, or the error in one line."""
         self._running.clear()
         self._write(ending)
 
@@ -187,6 +178,6 @@ class ProgressFile:
             running=tuple(self._running.values()),
             seconds_left=None if ending is not None else self._time_left.seconds(),
         )
-        with suppress(InitbenchError):  # a full disk: the ledger, which is written next, tells it
+        with suppress(InitbenchError):  # a full disk: the ledger, which is written next, reports it
             progress.write(self._ledger, PROGRESS_FILE)
         self._written = time.monotonic()

@@ -1,4 +1,4 @@
-"""A Ray cluster: joined or started here, quiet, left in order; what its nodes have, and which of them are alive."""
+"""A Ray cluster: joining or starting it, its output, its nodes, and leaving it in order."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from initbench.execution.executor import Job
 from initbench.execution.processes import family
 from initbench.plugins import first_line
 
-# Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
+# Ray reads these when it is imported: it prints nothing, has no loggers, and leaves Ctrl-C to us.
 _SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # which would answer SIGTERM by a dump, and abort the process
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # a worker stays where the driver is: `./data` means the same to both
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # a fault handler would answer SIGTERM with a dump and abort the process
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # workers keep the driver's working directory, so `./data` means the same for both
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
-    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's own snapshots grow with the sweep, and the ledger is ours
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's own snapshots grow with the sweep, and the ledger replaces them
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "TUNE_MAX_PENDING_TRIALS_PG": "16",
 }
 _SECONDS_TO_ANSWER = 5.0
 _SECONDS_OF_A_CONNECTION = 5.0
 _SECONDS_TO_COME_BACK = 2.0
-_SECONDS_OF_A_HEAD = 30.0  # that is restarted, or cut off for a moment; Ray gives up after 60
-_END_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: no closed connection waits in the kernel
+_SECONDS_OF_A_HEAD = 30.0  # the time for a restart or a short interruption; Ray gives up after 60
+_END_AT_ONCE = struct.pack("ii", 1, 0)  # for SO_LINGER: no closed connection waits in the kernel
 
 
 class Node(NamedTuple):
-    """A machine of a cluster, or one of several nodes on it, with the cores and GPUs that it gives to Ray."""
+    """A machine of a cluster, or one of several nodes on it, with the cores and GPUs that Ray may use."""
 
     id: str
     name: str
@@ -62,7 +62,7 @@ def alive_nodes() -> list[Node]:
     return [
         Node(
             id=node["NodeID"],
-            # A name that was given to the node, else the machine's: Ray takes the address where there is none.
+            # A name given to the node, else the machine's; Ray uses the address if there is none.
             name=node["NodeManagerHostname"] if node["NodeName"] == node["NodeManagerAddress"] else node["NodeName"],
             address=node["NodeManagerAddress"],
             cpus=node["Resources"].get("CPU", 0.0),
@@ -73,7 +73,7 @@ def alive_nodes() -> list[Node]:
 
 
 def check_resources(job: Job, nodes: Sequence[Node]) -> None:
-    """Refuse a trial that would wait for ever: it runs on one node, however many there are."""
+    """Refuse a trial that no single node can run; it would wait for ever."""
     if any(node.fits(job) for node in nodes):
         return
     for key, name, wanted, has in (
@@ -94,14 +94,14 @@ def check_resources(job: Job, nodes: Sequence[Node]) -> None:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Join a cluster, or start a local one if there is no address; leave it in the end. Ray says nothing meanwhile."""
+    """Join a cluster, or start a local one without an address, and leave it at the end. Ray prints nothing."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     import ray
 
     _check_address(address)
     import_in_background("initbench.tracking.mlflow", "initbench.reporting.report")  # the driver needs both soon
-    # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
+    # Ray itself prints on sys.stdout ("A worker died ..."); the cause of a death is in the trial's record.
     with redirect_stdout(io.StringIO()):
         before = set(family(os.getpid()))
         try:
@@ -117,7 +117,7 @@ def cluster(address: str | None) -> Iterator[None]:
             what = "Ray does not start here" if address is None else f"--address {address}: no Ray cluster answers"
             raise InitbenchError(f"{what}: {first_line(error)}") from error
         started = sorted(set(family(os.getpid())) - before) if address is None else []
-        # A trial's error is logged too, with Ray's own frames.
+        # Ray also logs a trial's error, with its own frames.
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
         try:
             yield
@@ -127,16 +127,15 @@ def cluster(address: str | None) -> Iterator[None]:
 
 @contextmanager
 def _sigterm_is_ours() -> Iterator[None]:
-    """Start Ray so that SIGTERM stays this process's affair.
+    """Start Ray so that only this process reacts to SIGTERM.
 
-    SLURM and spot markets send it to every process of a job at once. Ray's own processes would end by it, and this one
-    would abort, since its connection to them is lost, before it could write a line. They inherit a mask in which it is
-    blocked, as Ray does with Ctrl-C by itself, and end when this process does. Ray also puts a handler of its own in
-    the place of the one that is there, which would leave without a word; and other threads, in which SIGTERM is not
-    blocked, would take it meanwhile.
+    SLURM and spot markets send it to every process of a job at once. Ray's processes would end, and this one would
+    abort before it wrote a line, because its connection to them is lost. So they inherit a mask that blocks SIGTERM, as
+    Ray itself does with Ctrl-C, and end when this process ends. Ray also replaces the existing handler by its own,
+    which would exit without a word, and other threads, in which SIGTERM is not blocked, would receive it meanwhile.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # Ray sets no handler then, and Python would refuse one
+        yield  # in another thread Ray sets no handler, and Python would refuse one
         return
     set_handler = signal.signal
 
@@ -157,11 +156,11 @@ def _shut_down(
 ) -> None:
     """Leave Ray while no other thread frees a reference to its objects: Ray would end the process with exit code 1.
 
-    Tune leaves cycles with such references behind, which Python collects in whichever thread comes next, such as the
-    one that writes to MLflow. So they go first, and none is looked for while Ray shuts down.
+    Tune leaves cycles with such references, which Python may collect in any thread, such as the thread that writes to
+    MLflow. So they are collected first, and garbage collection is off while Ray shuts down.
 
-    Ray asks each process of a local cluster by SIGTERM to end, which they do not hear, and waits a second for it. So
-    those in `started` are ended as soon as this process has left them.
+    Ray sends SIGTERM to each process of a local cluster, which they ignore, and waits a second. So the processes in
+    `started` are killed as soon as this process has left them.
     """
     gc.collect()
     was_enabled = gc.isenabled()
@@ -190,11 +189,11 @@ def _shut_down(
 def _check_address(address: str | None) -> None:
     """Refuse an address at which nothing listens; Ray itself would try for minutes."""
     if address is not None and address.startswith("ray://"):
-        # Ray Client runs Tune on the head, where our ledger is not.
+        # Ray Client runs Tune on the head, which does not have our ledger.
         raise InitbenchError(f"--address {address}: give HOST:PORT of the head, or auto on a machine of the cluster")
     host, colon, port = (address or "").rpartition(":")
     if not colon:
-        return  # none, or a name such as `auto`, which Ray looks up on this machine
+        return  # no port: a name such as `auto`, which Ray looks up on this machine
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, ValueError) as error:
@@ -202,15 +201,15 @@ def _check_address(address: str | None) -> None:
 
 
 class RayEndedError(BaseException):
-    """Ray has ended. It is no `Exception`: Tune would catch it and call Ray to clear up, which waits for a minute."""
+    """Ray has ended. Not an `Exception`, because Tune would catch it and clean up with Ray, waiting for a minute."""
 
 
 @dataclass
 class Server:
-    """One of two servers of Ray that a driver cannot do without; it may be away for `patience` seconds.
+    """One of two servers of Ray that a driver needs; it may be away for `patience` seconds.
 
-    Without it Ray waits a minute, in calls that nothing interrupts, and then ends the process of the driver with exit
-    code 1. So it is looked at before Tune calls it next.
+    Without it Ray waits a minute, in calls that cannot be interrupted, and then ends the driver's process with exit
+    code 1. So it is checked before Tune calls it.
     """
 
     name: str
@@ -223,13 +222,13 @@ class Server:
         self._connected_at = 0.0
 
     def check(self) -> None:
-        """Wait until it answers. It takes microseconds as long as a connection of the last seconds is open."""
+        """Wait until it answers. This takes microseconds if a connection of the last seconds is open."""
         if self._is_connected():
             return
         deadline = time.monotonic() + self.patience
         while not self._answers():
             if time.monotonic() >= deadline:
-                raise RayEndedError(f"Ray has ended: its {self.name} at {self.host}:{self.port} answers no more")
+                raise RayEndedError(f"Ray has ended: its {self.name} at {self.host}:{self.port} no longer answers")
             time.sleep(0.2)
 
     def close(self) -> None:
@@ -238,11 +237,11 @@ class Server:
             self._connection = None
 
     def _is_connected(self) -> bool:
-        # A machine that is cut off closes no connection.
+        # A disconnected machine closes no connection.
         if self._connection is None or time.monotonic() - self._connected_at > _SECONDS_OF_A_CONNECTION:
             return False
         try:
-            while self._connection.recv(4096):  # what it says to whoever connects
+            while self._connection.recv(4096):  # its greeting to a client
                 pass
         except BlockingIOError:
             return True
@@ -264,9 +263,9 @@ class Server:
 
 @contextmanager
 def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
-    """Say in one line that Ray has ended, rather than with what fails then; yield a function that looks.
+    """Report in one line that Ray has ended, instead of the errors that follow; yield a function that checks it.
 
-    A local Ray was started here for one job, so that nobody starts it again.
+    A local Ray was started here for one job, so nobody restarts it.
     """
     servers = _servers(is_local=is_local)
 
@@ -283,14 +282,14 @@ def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
             check()
             raise
     except RayEndedError as end:
-        raise InitbenchError(f"{end}; what has finished is kept, and the same command goes on from here") from end
+        raise InitbenchError(f"{end}; finished trials are kept, and the same command continues") from end
     finally:
         for server in servers:
             server.close()
 
 
 def _servers(*, is_local: bool) -> Sequence[Server]:
-    """Return the raylet of this process's node, and the GCS server of the head."""
+    """Return the raylet of this process's node and the GCS server of the head."""
     import ray
 
     context = ray.get_runtime_context()
@@ -303,11 +302,10 @@ def _servers(*, is_local: bool) -> Sequence[Server]:
 
 
 def import_in_background(*modules: str) -> None:
-    """Import modules in a thread: one core is idle while Ray starts its processes, and each of these takes seconds.
+    """Import modules in a thread: while Ray starts its processes, one core is idle, and each import takes seconds.
 
-    Whoever needs a module imports it as usual, and is told there what is wrong with it. Not for modules of a package
-    that the caller imports from meanwhile: of an import that goes in circles through two threads Python gives one of
-    them the half of it.
+    Code that needs a module imports it as usual and gets its errors. Do not use it for modules of a package from which
+    the caller imports meanwhile: in a circular import across two threads, Python gives one of them a partial module.
     """
 
     def work() -> None:

@@ -1,9 +1,8 @@
-"""The executor for many cores, GPUs or machines: Ray Tune. Ray runs the trials and stores nothing of ours.
+"""The executor for many cores, GPUs or machines: Ray Tune. Ray runs the trials and stores nothing.
 
-What Tune calls a trial is one attempt at one of ours, which a searcher gives it one by one: what to try next, and on
-which nodes not, is known to `Attempts`. Workers are reused from trial to trial (starting one takes seconds), and run
-each in a process that they watch, see `TrialProcess`. What becomes of the trials is
-decided in `Sweep`.
+A trial of Tune is one attempt at one of our trials. A searcher supplies the attempts one by one, `Attempts` decides
+what to try next and on which nodes, and `Sweep` handles the results. Workers are reused from trial to trial, because
+starting one takes seconds; each runs the trials in a process that it watches, see `TrialProcess`.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from initbench.execution.trial_process import TrialProcess
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 
-_SECONDS_BETWEEN_LOOKS = 5.0  # at the cluster's nodes
+_SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
 _SECONDS_BETWEEN_REPORTS = 2.0
-_process: TrialProcess | None = None  # of this worker, which runs many trials
+_process: TrialProcess | None = None  # the process of this worker, which runs many trials
 
 
 @dataclass(frozen=True)
 class TrialConfig:
-    """What Tune has for the configuration of a trial. Its text is short, since Tune writes it in several places."""
+    """The configuration of a trial for Tune. Its text is short, because Tune writes it in several places."""
 
     spec: TrialSpec
     avoid: frozenset[str]
@@ -45,14 +44,14 @@ class TrialConfig:
         return self.spec.id[:12]
 
     def __deepcopy__(self, _: Any) -> TrialConfig:
-        return self  # nothing of it changes, and Tune copies it several times for each trial
+        return self  # it is immutable, and Tune would copy it several times for each trial
 
 
 class Sweep:
     """The trials of a job while they run.
 
-    `check_ray` raises an error that nothing of Ray catches where Ray has ended. With `named_nodes` records say on which
-    node of a cluster they ran.
+    `check_ray` raises an error that Ray's own code does not catch if Ray has ended. With `named_nodes` records name the
+    node of the cluster on which they ran.
     """
 
     def __init__(self, job: Job, observer: Observer, check_ray: Callable[[], None], *, named_nodes: bool) -> None:
@@ -62,16 +61,16 @@ class Sweep:
         self.named_nodes = named_nodes
         self.specs = {spec.id: spec for spec in job.trials}
         self.attempts = Attempts(self.specs)
-        self.under_way: dict[str, TrialConfig] = {}  # by Tune's names of them
+        self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
         self.running: set[str] = set()
-        self.hosts: dict[str, list[str]] = {}  # of trials that failed and are tried again
-        self.reasons: dict[str, str] = {}  # node → what last failed there and was tried again
+        self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
+        self.reasons: dict[str, str] = {}  # node → the last failure there that was tried again
         self.nodes: dict[str, Node] = {}
         self.looked = 0.0
         self.stalled_since: float | None = None
 
     def next(self, attempt: str) -> TrialConfig | None:
-        """Return what should start next, under this name; None where nothing should now."""
+        """Return the next attempt, under this name; None if nothing can start now."""
         if self.job.workers is not None and len(self.under_way) >= self.job.workers:
             return None
         following = self.attempts.next()
@@ -85,7 +84,7 @@ class Sweep:
         self.observer.started(self.under_way[attempt].spec)
 
     def ended(self, attempt: str, record: TrialRecord, node: str) -> None:
-        """Take an attempt's record: it is the trial's, or the trial is tried again elsewhere."""
+        """Process an attempt's record: it becomes the trial's record, or the trial is tried again elsewhere."""
         if attempt not in self.under_way:
             return
         del self.under_way[attempt]
@@ -113,9 +112,9 @@ class Sweep:
                 record = replace(record, error=error)
         for aside in sorted(self.attempts.set_aside - before):
             why = self.reasons[aside]
-            self.observer.note(f"node {self._name(aside)} is set aside, since trials fail there in a row: {why}")
+            self.observer.note(f"node {self._name(aside)} is set aside, because trials in a row failed there: {why}")
         for back in sorted(before - self.attempts.set_aside):
-            self.observer.note(f"node {self._name(back)} takes trials again: what failed there fails elsewhere, too")
+            self.observer.note(f"node {self._name(back)} takes trials again: its failures also occurred elsewhere")
         if ends:
             self.observer.finished(record)
 
@@ -141,9 +140,9 @@ class Sweep:
         self.ended(attempt, failed_record(spec, kind, message, trace, where), node)
 
     def cut_off(self, trace: str) -> None:
-        """Take in that Ray ended all that was under way: what ran is lost, what waited for a worker starts again.
+        """Process that Ray ended all running trials: they are lost, and those that waited for a worker start again.
 
-        The node that the trace names is taken to be that of all.
+        The node that the trace names is taken as the node of all of them.
         """
         for attempt in list(self.under_way):
             if attempt in self.running:
@@ -152,8 +151,8 @@ class Sweep:
                 self.attempts.returned(self.under_way.pop(attempt).spec.id)
 
     def watch(self) -> None:
-        """Say where nothing can start, and give up where that stays so for ten minutes."""
-        self.check_ray()  # Tune calls this after each step, and Ray in the next one
+        """Report if nothing can start, and give up after ten minutes."""
+        self.check_ray()  # Tune calls this after each step, and calls Ray in the next one
         now = time.monotonic()
         if now - self.looked < _SECONDS_BETWEEN_LOOKS:
             return
@@ -163,15 +162,15 @@ class Sweep:
             self.stalled_since = None
             return
         aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
-        what = "no node of the cluster can take the trials that are left" + (f" (set aside: {aside})" if aside else "")
+        what = "no node of the cluster can take the remaining trials" + (f" (set aside: {aside})" if aside else "")
         if self.stalled_since is None:
             self.stalled_since = now
             self.observer.note(f"{what}; waiting for one")
         elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
-            raise InitbenchError(f"{what}; what has finished is kept, and the same command goes on from here")
+            raise InitbenchError(f"{what}; finished trials are kept, and the same command continues")
 
     def _look_at_nodes(self) -> dict[str, Node]:
-        """Return the nodes that are alive; seen once in a while, and remembered by name when they are gone."""
+        """Return the nodes that are alive, checked from time to time; names of nodes that are gone are remembered."""
         self.check_ray()
         now = time.monotonic()
         if not self.nodes or now - self.looked >= _SECONDS_BETWEEN_LOOKS:
@@ -185,27 +184,28 @@ class Sweep:
 
 
 def _death(trace: str) -> tuple[str, str]:
-    """Return what ended a worker's trial, a kind and one line, from Ray's account of it."""
+    """Return why a worker's trial died, as a kind and one line, from Ray's report."""
     memory = re.search(r"running low on memory.* was (\S+) used / (\S+) limit", trace)
     if memory:
         return WORKER_LOST, (
-            f"its machine ran low on memory ({memory.group(1)} of {memory.group(2)} were taken), so that Ray ended it; "
-            "--workers lets fewer trials run at a time"
+            f"its machine ran low on memory ({memory.group(1)} of {memory.group(2)} were taken), so Ray killed it; "
+            "with --workers fewer trials run at the same time"
         )
     detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
     if detail:
-        return WORKER_LOST, f"the worker process died (killed, out of memory, or it left by itself): {detail.group(1)}"
-    return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray ended the trial and does not say why"
+        return WORKER_LOST, f"the worker process died (killed, out of memory, or exited): {detail.group(1)}"
+    return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray killed the trial without giving a reason"
 
 
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
-    """Run a job with Ray Tune; see `Executor`. Meanwhile nothing that prints on ``sys.stdout`` is seen.
+    """Run a job with Ray Tune; see `Executor`. Meanwhile all output on ``sys.stdout`` is discarded.
 
-    The address is that of a running cluster, ``auto`` or HOST:PORT of its head; without one a local cluster is started.
+    The address is that of a running cluster, ``auto`` or HOST:PORT of its head; without an address a local cluster is
+    started.
 
     Raises:
-        InitbenchError: no cluster answers at the address, no node of it has what one trial asks for, none that has it
-            was there for ten minutes, or Ray has ended.
+        InitbenchError: no cluster answers at the address, no node has the resources of a trial, for ten minutes no such
+            node was there, or Ray has ended.
     """
     with cluster(address), end_with_ray(is_local=address is None) as check_ray:
         from ray import tune
@@ -217,15 +217,15 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
         placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["trial"].avoid))
-        while not sweep.attempts.done:  # again where Tune gave up what Ray ended for want of memory
+        while not sweep.attempts.done:  # again if Tune gave up trials that Ray killed for lack of memory
             with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
                 tuner = tune.Tuner(
                     placed,
                     tune_config=tune.TuneConfig(
                         search_alg=_searcher(Searcher, sweep),
-                        num_samples=-1,  # until the searcher has no more
-                        reuse_actors=True,  # starting one takes seconds
-                        trial_dirname_creator=lambda trial: trial.trial_id,  # Tune's own has the configuration in it
+                        num_samples=-1,  # until the searcher has no more trials
+                        reuse_actors=True,  # starting a worker takes seconds
+                        trial_dirname_creator=lambda trial: trial.trial_id,  # Tune's default contains the configuration
                     ),
                     run_config=tune.RunConfig(
                         storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]
@@ -235,9 +235,9 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
 
 
 def _fit(tuner: Any, sweep: Sweep) -> None:
-    """Run what Tune has to run; where a node ran out of memory, what was under way ends with it.
+    """Run Tune; if a node runs out of memory, the running trials end with it.
 
-    Tune knows two kinds of errors of a worker, and gives up at the third (`RayActorManager._actor_task_failed`).
+    Tune handles two kinds of worker errors and gives up at a third (`RayActorManager._actor_task_failed`).
     """
     from ray.exceptions import OutOfMemoryError
 
@@ -250,7 +250,7 @@ def _fit(tuner: Any, sweep: Sweep) -> None:
 
 
 def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
-    """Return Tune's request for what one trial takes, on a node that is not to be avoided."""
+    """Return Tune's request for the resources of a trial, without the nodes in `avoid`."""
     from ray import tune
 
     resources = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
@@ -274,7 +274,7 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
             reported = time.monotonic()
             tune.report({"fraction": done / epochs})
 
-    trial = config.pop("trial")  # Tune sends back what is in it, and keeps that
+    trial = config.pop("trial")  # Tune sends its content back, and keeps it
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
         _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits)
@@ -286,7 +286,7 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
 
 
 def _searcher(base: type[Any], sweep: Sweep) -> Any:
-    """Return a Tune searcher that gives one attempt after another: to Tune the trials of a job are a search."""
+    """Return a Tune searcher that supplies one attempt after another; Tune treats the trials of a job as a search."""
 
     class OneByOne(base):  # type: ignore[misc]  # known only once Ray is imported
         def __init__(self, sweep: Sweep) -> None:
@@ -297,7 +297,7 @@ def _searcher(base: type[Any], sweep: Sweep) -> Any:
             return {}  # see `_callback`
 
         def set_search_properties(self, *_: Any, **__: Any) -> bool:
-            return True  # there is no metric to search by
+            return True  # there is no metric to optimize
 
         def suggest(self, trial_id: str) -> Any:
             if self.sweep.attempts.done:
@@ -322,7 +322,7 @@ def _callback(base: type[Any], sweep: Sweep) -> Any:
             self.sweep = sweep
 
         def __getstate__(self) -> dict[str, Any]:
-            return {}  # Tune pickles its callbacks for a restoration that we do not use; an observer cannot be pickled
+            return {}  # Tune pickles callbacks for restorations, which we do not use; an observer cannot be pickled
 
         def on_trial_start(self, *, trial: Any, **_: Any) -> None:
             self.sweep.started(trial.trial_id)
@@ -331,8 +331,8 @@ def _callback(base: type[Any], sweep: Sweep) -> Any:
             self.sweep.reported(trial, result)
 
         def on_trial_complete(self, *, trial: Any, **_: Any) -> None:
-            # Tune keeps every trial, with what it reported, and statistics of that. Once that is gone, `last_result` is
-            # what the worker said of itself, which has the trial's configuration in it.
+            # Tune keeps every trial, with its reports and statistics of them. Once these are gone, `last_result` is
+            # the worker's report about itself, which contains the trial's configuration.
             trial.last_result.clear()
             trial.metric_analysis.clear()
             trial.metric_n_steps.clear()

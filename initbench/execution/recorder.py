@@ -1,4 +1,4 @@
-"""What becomes of a record: the ledger first, then MLflow, then the screen."""
+"""The way of a record: to the ledger, then to MLflow, then to the screen."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Progress(Observer):
-    """What the driver tells of its work; the command line draws it. The record of what has finished is kept already."""
+    """The events of the driver, which the command line displays. Records of finished trials are already stored."""
 
     def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
         """These trials run now; the others of the plan have a result already.
 
-        Called again where more trials follow from what came of these; so many of the plan's are not known yet.
+        It is called again when more trials follow from the results; `awaited` trials of the plan are still unknown.
         """
 
     def end(self) -> None:
-        """No trial runs any more."""
+        pass
 
 
 class Labels:
@@ -55,7 +55,7 @@ class Labels:
 
 
 class Recorder(Observer):
-    """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen."""
+    """The executor's observer: each record goes to the ledger, then to MLflow, then to the screen."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Recorder(Observer):
         self.suite_files = suite_files  # the arguments of `Ledger.write_suite`
         self.uri = uri
         self.progress = progress
-        self.asked = asked  # None leaves plan.json as it is
+        self.asked = asked  # None keeps plan.json unchanged
         self.statuses = {trial: record.status for trial, record in records.items()}
         self.failure: InitbenchError | None = None  # why the ledger could not be written
         self.tracking: thread.TrackingThread | None = None
@@ -89,7 +89,7 @@ class Recorder(Observer):
         self.labels = Labels(self.planned, records.values())
 
     def ready(self) -> None:
-        """Write the first bytes: nothing can be wrong with the request any more."""
+        """Write the first bytes: all checks of the request have passed."""
         if self.tracking is None:
             self._begin()
         if self.checkpoints:
@@ -100,14 +100,14 @@ class Recorder(Observer):
             self.progress.begin(self.missing, self.plan.awaited)
 
     def _begin(self) -> None:
-        """Write what lies beside the records, and pass on to MLflow what a killed driver recorded and did not."""
+        """Write the files beside the records, and pass on to MLflow the records that a killed driver did not."""
         self.ledger.write_suite(*self.suite_files)
         self._write_plan()
         for trial in self.missing:
             path = self.ledger.path(trial.id)
-            if trial.id not in self.records and path.exists():  # it is no record
+            if trial.id not in self.records and path.exists():  # it is not a record
                 aside = self.ledger.set_aside(trial.id)
-                self.progress.note(f"what was at {path.name} is kept as {aside.name if aside else None}")
+                self.progress.note(f"the unreadable file {path.name} is kept as {aside.name if aside else None}")
         self._label_anew()
         self.tracking = thread.TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
         records = self.records.values()
@@ -129,7 +129,7 @@ class Recorder(Observer):
         self._track(self._label_anew())
 
     def _label_anew(self) -> list[TrialRecord]:
-        """Give the records that are there the labels that the suite gives them as it stands now; return the changed."""
+        """Give existing records the labels of the current suite; return the changed records."""
         specs = {spec.id: spec for spec in self.planned}
         superseded = _superseded(self.records, specs)
         changed = []
@@ -158,7 +158,7 @@ class Recorder(Observer):
         try:
             self.ledger.write(record)
         except InitbenchError as error:
-            self.failure = self.failure or error  # Ray would pass it on as another one
+            self.failure = self.failure or error  # Ray would pass it on as another error
             raise
         self.statuses[record.id] = record.status
         self.file.finished(record)
@@ -170,13 +170,13 @@ class Recorder(Observer):
         self.progress.finished(record)
 
     def note(self, message: str) -> None:
-        """Tell what is so for several trials once."""
+        """Show a note that applies to several trials once."""
         if message not in self.told:
             self.told.add(message)
             self.progress.note(message)
 
     def check(self) -> None:
-        """Check that the ledger has what was recorded, and write again what lies beside the records if it is gone."""
+        """Check that the ledger has all records, and write missing files beside them again."""
         self.ledger.check_complete(self.statuses)
         if not all((self.ledger.folder / name).exists() for name in (SUITE_FILE, RESOLVED_FILE, PLAN_FILE)):
             self.ledger.write_suite(*self.suite_files)
@@ -187,7 +187,7 @@ class Recorder(Observer):
         return self.tracking.waiting if self.tracking else 0
 
     def close(self, deadline: float | None = None) -> None:
-        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
+        """Pass on the report, and wait until MLflow has everything, with the labels of the report and of `sync`."""
         if self.checkpoints:
             self.checkpoints.close()
         self.file.end("finished")
@@ -204,7 +204,7 @@ class Recorder(Observer):
                 Level(self.ledger, self.uri).keep({record.id: self.labels.of(record) for record in records})
 
     def abandon(self, error: BaseException) -> None:
-        """End at once; the next run passes on what MLflow lacks."""
+        """End at once; the next run passes on the missing records to MLflow."""
         if self.checkpoints:
             self.checkpoints.close()
         if self.tracking:
@@ -214,10 +214,10 @@ class Recorder(Observer):
 
 
 def _superseded(records: Mapping[str, TrialRecord], planned: Mapping[str, TrialSpec]) -> set[str]:
-    """Return the trials of searches, and those that they chose, that the suite as it stands plans otherwise; by id.
+    """Return the ids of search trials, and of trials chosen by them, that the current suite no longer plans.
 
-    That is so where another range is searched, where a search that was tried anew chooses something else, and where
-    nothing is searched any more. Trials of cells that the suite has no more are not meant.
+    This happens if the suite searches another range or nothing, or if a search that was tried again chooses something
+    else. Trials of cells that the suite no longer has are not included.
     """
     tuned = {i: tuned_keys(record.spec) for i, record in records.items() if i not in planned}
     superseded, cells = set[str](), dict[frozenset[str], set[tuple[str, Any]]]()

@@ -1,4 +1,4 @@
-"""What the search trials of a ledger came to, as the plan takes it."""
+"""The results of a ledger's search trials, for the plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from initbench.suite.tuning import Searched
 
 
 def searched(records: Iterable[TrialRecord]) -> dict[str, Searched]:
-    """Return what each search trial that has a result came to, by its id; failed ones are tried again."""
+    """Return the result of each search trial by its id; failed ones are tried again."""
     with_result = (r for r in records if r.spec["phase"] == "search" and r.status in {"finished", "diverged"})
     return {record.id: _searched(record) for record in with_result}
 

@@ -1,9 +1,9 @@
-"""Networks that several trials start from: initialized once, kept beside the ledger while a trial is left to use them.
+"""Networks that several trials start from: initialized once, and kept beside the ledger while trials need them.
 
-What a tuner has done need not be done again for each learning rate. Trials share a network where they differ in nothing
-that initialization reads: in the recipe but for its threads, and its optimizer and learning rate where the initializer
-declares that it reads them; in the probes. Whether it is shared changes no number, since initialization gives back all
-random state (`initbench.initialize`). Each trial is charged what the initialization took.
+So a tuner need not run again for each learning rate. Trials share a network if they differ only in values that
+initialization does not read: probes, and the recipe except for its threads and, if the initializer declares that it
+reads them, its optimizer and learning rate. Sharing changes no number, because initialization restores all random state
+(`initbench.initialize`). Each trial is charged the time of the initialization.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from initbench.suite.spec import TrialSpec, digest
 from initbench.training.checkpoint import kind_of
 
 FOLDER = "networks"
-# The network's name, the environment's hash, and of one that is being written its writer's process id.
+# The network's name, the environment's hash and, while it is being written, the writer's process id.
 _FILE = re.compile(r"([0-9a-f]{64})\.[0-9a-f]{16}\.(?:pt|[0-9]+\.part)")
-# What takes less than this is as soon done anew as read.
+# A shorter initialization is repeated as fast as its network is read.
 _WORTH_KEEPING_SECONDS = 0.1
 
 
 class Initialization(NamedTuple):
-    """What is kept of an initialization beside the network: its record as plain data, and how long it took."""
+    """The data stored beside a network: the initialization's record as plain data, and its duration."""
 
     record: dict[str, Any]
     seconds: float
@@ -46,20 +46,20 @@ class Initialization(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedNetworks:
-    """The networks that trials of a suite share, as a worker sees them: one that does not see the folder has none."""
+    """The networks that trials of a suite share, in a worker; a worker that does not see the folder has none."""
 
     folder: MarkedFolder
-    names: Mapping[str, str] = field(repr=False)  # trial id → its network's name, of trials that share one
-    most_bytes: float  # of all networks together
+    names: Mapping[str, str] = field(repr=False)  # trial id → its network's name, for trials that share one
+    most_bytes: float  # all networks together
 
     def of(self, spec: TrialSpec) -> SharedNetworks:
-        """Return the same for one trial alone, which is less to send to its process."""
+        """Return the same for one trial alone, which is less data to send."""
         return replace(self, names={spec.id: self.names[spec.id]} if spec.id in self.names else {})
 
     def load(self, spec: TrialSpec, model: nn.Module, device: torch.device) -> Initialization | None:
-        """Give a model the parameters and buffers of a trial's network, and return what is known of it.
+        """Give a model the parameters and buffers of a trial's network, and return its `Initialization`.
 
-        Return None, and leave the model as it is, if the network is not there or is not that of this model.
+        Return None and leave the model unchanged if the network is absent or does not fit the model.
         """
         path = self._path(spec, device)
         if path is None:
@@ -81,7 +81,7 @@ class SharedNetworks:
         return known
 
     def keep(self, spec: TrialSpec, model: nn.Module, device: torch.device, done: Initialization) -> None:
-        """Keep a trial's network for the others that share it, if there is room; that there is none is no failure."""
+        """Store a trial's network for the others that share it, if there is room; no room is not a failure."""
         path = self._path(spec, device)
         if path is None or done.seconds < _WORTH_KEEPING_SECONDS:
             return
@@ -97,7 +97,7 @@ class SharedNetworks:
                 file.flush()
                 os.fsync(file.fileno())
             part.rename(path)
-        except (OSError, RuntimeError):  # PyTorch says RuntimeError of a full disk
+        except (OSError, RuntimeError):  # PyTorch raises a RuntimeError for a full disk
             with suppress(OSError):
                 part.unlink(missing_ok=True)
 
@@ -110,9 +110,9 @@ class SharedNetworks:
 
 
 class NetworkKeeper:
-    """The driver's side: which trials share a network, and which networks nobody needs any more.
+    """The driver's side: which trials share a network, and which networks are no longer needed.
 
-    `problem` says in one line why no networks are shared although trials could; it is None if they are.
+    `problem` says in one line why no networks are shared although trials could; else it is None.
     """
 
     def __init__(self, folder: Path, trials: Iterable[TrialSpec], most_bytes: float) -> None:
@@ -120,7 +120,7 @@ class NetworkKeeper:
         names = {trial.id: network_name(trial) for trial in trials}
         self.left = Counter(names.values())
         self.problem: str | None = None
-        there = {_network(path) for path in _files(marked)}  # of a run that was interrupted
+        there = {_network(path) for path in _files(marked)}  # left by an interrupted run
         shared = {i: name for i, name in names.items() if self.left[name] > 1 or name in there} if most_bytes else {}
         if shared:
             try:
@@ -134,7 +134,7 @@ class NetworkKeeper:
         self._remove(there - set(shared.values()))
 
     def finished(self, trial_id: str, timing: Mapping[str, Any]) -> None:
-        """Take in that a trial has ended; a network that it was the last to need is removed."""
+        """Note that a trial has ended, and remove its network if no other trial needs it."""
         self.saved_seconds += timing.get("initialization_saved_seconds", 0.0)
         self.saved += "initialization_saved_seconds" in timing
         name = self.networks.names.get(trial_id)
@@ -154,10 +154,10 @@ class NetworkKeeper:
 
 
 def network_name(spec: TrialSpec) -> str:
-    """Return a hash of all of a trial that its initialization reads; the device and the versions come to it.
+    """Return a hash of all parts of a trial that its initialization reads; device and versions are added elsewhere.
 
-    It is the identity without probes and recipe, with the threads, and with the optimizer and its learning rate where
-    the initializer, or one that it starts from, declares that it reads them.
+    It is the identity without probes and recipe, with the threads, and with the optimizer and its learning rate if the
+    initializer, or its base, declares that it reads them.
     """
     read = {key: value for key, value in spec.identity.items() if key not in {"probes", "recipe"}}
     reads = reads_optimizer(spec.initializer.name, spec.initializer.arguments)

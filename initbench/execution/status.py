@@ -1,4 +1,4 @@
-"""How a suite's run stands, read from its folder: no torch, no ray, and nothing is written."""
+"""The state of a suite's run, read from its folder, without torch or ray; nothing is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True)
 class Reason:
-    """Why trials failed: the exception's type and message, how many trials did, on which hosts, and the first ids."""
+    """Why trials failed: the exception's type and message, the number of trials, their hosts, and the first ids."""
 
     reason: str
     trials: int
@@ -29,7 +29,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Running:
-    """A trial that was given to a worker these seconds ago, and the fraction of its training that is done."""
+    """A running trial: seconds since its start, and the finished fraction of its training."""
 
     id: str
     name: str
@@ -39,20 +39,20 @@ class Running:
 
 @dataclass(frozen=True)
 class Status:
-    """How a suite's run stands; None for what the folder does not say.
+    """The state of a suite's run; None if the folder does not contain a value.
 
     Attributes:
-        running: whether a driver is at work here; None if the file system has no locks to tell.
-        host: of the driver, or of the last one, as are `pid` and what follows.
+        running: whether a driver is at work here; None if the file system has no locks.
+        host: of the driver, or of the last one, as are `pid` and the following.
         ended_at: None if it runs, or was killed.
-        ending: ``finished``, ``interrupted``, or what ended it.
-        left: how many trials have no record.
-        awaited: how many more follow, at most, from what searches find.
-        others: how many records are of trials that the suite does not plan.
-        per_hour: trials that ended in an hour of this run.
-        seconds_left: the driver's estimate, less what has passed since.
-        damaged: a line for each record that cannot be read.
-        problems: a line for each other file that cannot be read.
+        ending: ``finished``, ``interrupted``, or the error.
+        left: the number of trials without a record.
+        awaited: the largest number of trials that follow from searches.
+        others: the number of records of trials that the suite does not plan.
+        per_hour: trials per hour in this run.
+        seconds_left: the driver's estimate, minus the time since then.
+        damaged: a line for each unreadable record.
+        problems: a line for each other unreadable file.
     """
 
     folder: str
@@ -78,7 +78,6 @@ class Status:
 
     @property
     def done(self) -> int:
-        """How many trials have a result; a diverged one is a result."""
         return self.finished + self.diverged
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +85,7 @@ class Status:
 
 
 class StatusReader:
-    """Reads how a suite's run stands, as often as asked; what has not changed since is not read again."""
+    """Reads the state of a suite's run repeatedly; only changed files are read again."""
 
     def __init__(self, folder: Path) -> None:
         self.ledger = Ledger(folder)
@@ -126,12 +125,12 @@ class StatusReader:
         )
 
     def _entries(self) -> tuple[dict[str, _Entry], list[str]]:
-        """Return what each record says, by its id, and a line for each that cannot be read."""
+        """Return the entry of each record by its id, and a line for each unreadable record."""
         entries, damaged, seen = {}, [], {}
         for path in self.ledger.files():
             try:
                 stat = path.stat()
-            except OSError:  # renamed meanwhile
+            except OSError:  # it was renamed meanwhile
                 continue
             key = (stat.st_mtime_ns, stat.st_size)
             known = self._known.get(path.name)
@@ -152,7 +151,7 @@ class StatusReader:
 
 @dataclass(frozen=True)
 class _Entry:
-    """What a status needs of a record."""
+    """The parts of a record that a status needs."""
 
     status: str
     reason: str

@@ -1,4 +1,4 @@
-"""How long a sweep still takes, from what its trials took so far."""
+"""The remaining time of a sweep, estimated from its finished trials."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from initbench.suite.spec import TrialSpec
 class TimeLeft:
     """An estimate of the seconds until all trials have ended.
 
-    A trial is expected to last as long as the finished ones of its own architecture and initializer did on average,
-    else of its architecture, else of all; the sum over what is left, less what running trials have done, is divided
-    by the number of trials that run at a time.
+    A trial is expected to take the mean time of the finished trials of its architecture and initializer, else of its
+    architecture, else of all. The sum over the remaining trials, less the finished part of running ones, is divided by
+    the number of trials that run at the same time.
     """
 
     def __init__(self, missing: tuple[TrialSpec, ...]) -> None:
@@ -29,14 +29,14 @@ class TimeLeft:
         self.at_a_time = max(self.at_a_time, len(self.running))
 
     def finished(self, trial_id: str) -> float:
-        """Take in that a trial has ended; return the seconds that it took."""
+        """Note that a trial has ended; return its seconds."""
         seconds = time.monotonic() - self.running.pop(trial_id, time.monotonic())
         for key in self.left.pop(trial_id):
             self.lasted[key].append(seconds)
         return seconds
 
     def seconds(self) -> float | None:
-        """Return the estimate, None before the first trial has ended or told how far it is."""
+        """Return the estimate; None before the first trial has ended or reported progress."""
         now = time.monotonic()
         means = {key: mean(seconds) for key, seconds in self.lasted.items()}
         total = 0.0

@@ -1,4 +1,4 @@
-"""One trial: build, initialize, measure, train. A plain function: no Ray, no MLflow; files are checkpoints alone."""
+"""One trial: build, initialize, measure, train. A plain function without Ray or MLflow; it writes only checkpoints."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def run_trial(
 ) -> TrialRecord:
     """Run one trial, or the rest of it, and return its record, ``finished`` or ``diverged``.
 
-    `on_epoch` is called with (epochs done, epochs in all) after each epoch. Without `checkpoints` nothing is kept.
+    `on_epoch` is called with (finished epochs, all epochs) after each epoch. Without `checkpoints` nothing is saved.
 
     Raises:
-        InitializationError: the initializer cannot do its work on this architecture.
-        DataError: the dataset cannot be read, or is another than the trial was planned with.
-        InitbenchError: a probe returns what is no measurement.
+        InitializationError: the initializer does not work on this architecture.
+        DataError: the dataset cannot be read, or differs from the one that was planned.
+        InitbenchError: a probe does not return a measurement.
     """
     if checkpoints is not None:
         checkpoints.load()
@@ -122,13 +122,12 @@ def attempt_trial(
     tell: Callable[[str], None] | None = None,
     networks: SharedNetworks | None = None,
 ) -> TrialRecord:
-    """Run one trial; an exception becomes a ``failed`` record."""
     try:
         for plugin in plugins:
             load_file(plugin)
         kept = None if checkpoints is None else TrialCheckpoints(checkpoints, spec.id, str(device), tell)
         record = run_trial(spec, on_epoch, device, kept, networks)
-        # What a plug-in measured may be no plain data, and what it calls a layer no text that a file can hold.
+        # A plug-in may return values that are not plain data, or names of layers that a file cannot hold.
         described = {name: getattr(record, name) for name in ("task", "metrics", "history", "initialization", "probes")}
         record = replace(record, **with_visible_text(described))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
@@ -156,9 +155,9 @@ def _initialized(
     networks: SharedNetworks | None,
     timing: dict[str, float],
 ) -> dict[str, Any]:
-    """Initialize a model, or give it the network that its trial shares; return the record of it as plain data.
+    """Initialize a model, or load the network that its trial shares; return its record as plain data.
 
-    The trial is charged the seconds that the initialization took, whoever it was that waited for them.
+    The trial is charged the seconds of the initialization, whichever trial ran it.
     """
     begun = time.perf_counter()
     shared = None if networks is None else networks.load(spec, model, device)
@@ -168,7 +167,7 @@ def _initialized(
         return shared.record
     with _timed(timing, "initialization"):
         record = _initialize(spec, model, dataset)
-    # Seconds stand in `timing`, which need not be reproducible.
+    # Seconds are in `timing`, which need not be reproducible.
     plain = {key: value for key, value in record.to_json().items() if key != "seconds"}
     if networks is not None:
         networks.keep(spec, model, device, Initialization(plain, timing["initialization_seconds"]))
@@ -208,7 +207,6 @@ def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[s
 
 
 def _charged(timing: dict[str, float]) -> dict[str, float]:
-    """Return a trial's seconds with those that it would have taken to initialize a network that was there already."""
     saved = timing.get("initialization_saved_seconds", 0.0)
     return timing | {"total_seconds": timing["total_seconds"] + saved}
 

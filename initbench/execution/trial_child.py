@@ -1,15 +1,15 @@
 """The process that runs trials for a worker, one after another; started by `initbench.execution.trial_process`.
 
-``python -m initbench.execution.trial_child CONNECTION LIFELINE DEVICE``, the first two as numbers of file descriptors.
+``python -m initbench.execution.trial_child CONNECTION LIFELINE DEVICE``; the first two are file descriptors.
 
-Whatever a trial starts ends with it: children, those in sessions of their own, and those whose parents have ended. It
-runs below two keepers, which run nothing of a user's: they are still there when the trial has crashed.
+All processes that a trial starts end with it: children, processes in other sessions, and orphans. For this the trial
+runs below two keepers, which run no user code and so survive a crash of the trial:
 
-    worker ── keeper ── keeper ── trial ── what the trial starts
+    worker ── keeper ── keeper ── trial ── processes of the trial
 
-A keeper is given every descendant that loses its parent (PR_SET_CHILD_SUBREAPER of Linux, prctl(2)). It ends them all
-when the trial has ended, and the trial too when the worker has. There are two since Ray kills the children of a worker
-that ends, hence the first; the second is left, and the other way round where somebody kills the second.
+A keeper becomes the parent of every orphaned descendant (PR_SET_CHILD_SUBREAPER of Linux, prctl(2)). It kills them all
+when the trial has ended, and also the trial when the worker has. There are two because Ray kills the children of a
+worker that ends, which is the first keeper; the second remains, and if somebody kills the second, the first remains.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 
 
 def go_below_keepers(connection: int, lifeline: int) -> None:
-    """Return in a process below two keepers. The calling process becomes the first, and ends the way that one does.
+    """Return in a process below two keepers. The calling process becomes the first, and ends as that process does.
 
     Args:
         connection: a file descriptor that the keepers close, so that it ends with the process.
@@ -52,14 +52,14 @@ def go_below_keepers(connection: int, lifeline: int) -> None:
         if child:
             os.close(connection)
             _keep(child, lifeline)
-        os.setsid()  # a signal to the process group of one does not reach the others
+        os.setsid()  # a signal to one process group does not reach the others
     os.close(lifeline)
 
 
 def _keep(child: int, lifeline: int) -> NoReturn:
     threading.Thread(target=_end_with, args=(lifeline, child), daemon=True).start()
     ended, status = os.wait()
-    while ended != child:  # one that had lost its parent
+    while ended != child:  # an orphan
         ended, status = os.wait()
     _kill_group(child)
     _end_all_below()
@@ -72,14 +72,14 @@ def _end_with(lifeline: int, child: int) -> None:
 
 
 def _kill_group(leader: int) -> None:
-    """Kill a process and its group. Without /proc, that is all of its descendants that can be found."""
+    """Kill a process and its group; without /proc, other descendants cannot be found."""
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
             kill(leader, signal.SIGKILL)
 
 
 def _end_all_below() -> None:
-    """Kill the descendants until there are none: each that loses its parent meanwhile is given to this process."""
+    """Kill the descendants until there are none: orphans become children of this process meanwhile."""
     here = os.getpid()
     while True:
         with suppress(ChildProcessError):
@@ -95,7 +95,7 @@ def _end_all_below() -> None:
 
 
 def _leave_as(code: int) -> NoReturn:
-    """End with an exit code, or by a signal if it is negative, as `subprocess.Popen.returncode` has it."""
+    """Exit with a code or, if it is negative, by a signal, as in `subprocess.Popen.returncode`."""
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if -code != signal.SIGKILL:
@@ -106,11 +106,11 @@ def _leave_as(code: int) -> NoReturn:
 
 
 def main(connection: Connection, device: str) -> None:
-    """Say ``ready``, then run what comes, and say how far it is and what came of it, until nothing comes any more.
+    """Send ``ready``; then run each trial that is received and send its progress and record.
 
     A trial that leaves processes behind is the last: they end with this process, before another trial runs beside them.
     """
-    # Told on the standard error, which the worker reads: where it was when it crashed, and where it hangs.
+    # Prints the traceback of a crash or a hang on the standard error, which the worker reads.
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     from initbench.execution.environment import known_environment
@@ -118,7 +118,7 @@ def main(connection: Connection, device: str) -> None:
     here = os.getpid()
 
     def send(kind: str, value: Any) -> None:
-        if os.getpid() != here:  # a copy that a trial made of this process by os.fork, and let go on
+        if os.getpid() != here:  # a copy of this process that a trial made with os.fork
             os._exit(1)
         connection.send((kind, value))
 
@@ -135,7 +135,7 @@ def main(connection: Connection, device: str) -> None:
 
 
 def _attempt(spec: TrialSpec, options: dict[str, Any]) -> str:
-    """Return a trial's record as JSON; whatever is raised comes from the trial: no Ctrl-C reaches this process."""
+    """Return a trial's record as JSON; any exception comes from the trial: Ctrl-C does not reach this process."""
     from initbench.execution.environment import known_environment
     from initbench.execution.failure import failed_record
     from initbench.execution.trial import attempt_trial
@@ -149,11 +149,11 @@ def _attempt(spec: TrialSpec, options: dict[str, Any]) -> str:
 
 
 def _has_left_processes() -> bool:
-    """Return whether anything runs beside this process, but for what multiprocessing starts once and keeps."""
+    """Return whether other processes run below this one, except those that multiprocessing starts once and keeps."""
     keeper = os.getppid()
     kept = {vars(forkserver._forkserver).get("_forkserver_pid"), vars(resource_tracker._resource_tracker).get("_pid")}  # noqa: SLF001
     beside = set(family(keeper)) - {keeper, os.getpid()} - kept
-    return any(map(resident_bytes, beside))  # a process that has ended has no memory
+    return any(map(resident_bytes, beside))  # an ended process has no memory
 
 
 if __name__ == "__main__":

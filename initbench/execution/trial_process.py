@@ -1,9 +1,9 @@
-"""Trials in a process of their own, watched by the worker: whatever becomes of it, the worker lives and tells.
+"""Trials in a process of their own, watched by the worker, which survives and records every failure.
 
-A crash (a segmentation fault, the kernel's end of a process for want of memory, ``os._exit``), a hang and a trial that
-takes more memory than it may end this process and no more, and the record says which. What a trial has started ends
-with it, see `initbench.execution.trial_child`. Starting a process takes seconds, so it runs trial after trial and is
-replaced only when it has ended, or when a trial has left something running beside it.
+A crash (a segmentation fault, a kill by the kernel for lack of memory, ``os._exit``), a hang, or too much memory ends
+only this process, and the record says which. All processes of the trial end with it, see
+`initbench.execution.trial_child`. Starting a process takes seconds, so it runs many trials and is replaced only if it
+has ended, or if a trial has left a process running.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 0.25
-_SECONDS_TO_START = 600.0  # libraries may come from a slow disk that a hundred workers share
+_SECONDS_TO_START = 600.0  # a hundred workers may load libraries from one slow disk
 _SECONDS_TO_END = 10.0
 _TRACE_BYTES = 20_000
 
 
 class TrialProcess:
-    """A process that runs trials, and another one in its place after it has ended."""
+    """A process that runs trials; it is replaced after it has ended."""
 
     def __init__(self, device: str, limits: Limits = NO_LIMITS) -> None:
         self.device = device
@@ -51,7 +51,7 @@ class TrialProcess:
         tell: Callable[[str], None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> TrialRecord:
-        """Run one trial and return its record, a ``failed`` one where the process ended or exceeded a limit."""
+        """Run one trial and return its record, a ``failed`` one if the process ended or exceeded a limit."""
         if self._process is None:
             failure = self._start()
             if failure:
@@ -63,7 +63,7 @@ class TrialProcess:
             return self._failed(spec, WORKER_LOST, self._death())
         record = self._watch(spec, on_epoch, tell)
         if not fresh and record.error and record.error["type"] == MEMORY_LIMIT:
-            # What earlier trials left in the process is not this one's.
+            # The memory that earlier trials left in the process does not count.
             return self.run(spec, on_epoch, tell, options)
         return record
 
@@ -72,7 +72,7 @@ class TrialProcess:
             self._end()
 
     def _start(self) -> str:
-        """Start a process; return why it did not start, or nothing."""
+        """Start a process; return why it did not start, or an empty text."""
         self._connection: Connection
         self._connection, theirs = Pipe()
         their_lifeline, self._lifeline = os.pipe()
@@ -98,7 +98,7 @@ class TrialProcess:
     def _watch(
         self, spec: TrialSpec, on_epoch: Callable[[int, int], None] | None, tell: Callable[[str], None] | None
     ) -> TrialRecord:
-        """Wait for a trial's record, and end the trial where it exceeds a limit."""
+        """Wait for a trial's record, and kill the trial if it exceeds a limit."""
         minutes = self.limits.minutes
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         while True:
@@ -125,7 +125,7 @@ class TrialProcess:
         return self._failed(spec, WORKER_LOST, self._death())
 
     def _next_message(self, deadline: float) -> tuple[str, Any] | None:
-        """Return what the process says next, or ``("memory", bytes)``; None where it has ended or the time is up."""
+        """Return the next message of the process, or ``("memory", bytes)``; None if it has ended or at the deadline."""
         assert self._process is not None
         most = math.inf if self.limits.memory_gb is None else self.limits.memory_gb * 1e9
         while True:
@@ -136,7 +136,7 @@ class TrialProcess:
                     return message
             except (EOFError, OSError):
                 return None
-            # A process that it has started may hold the connection open.
+            # A descendant may hold the connection open.
             if left <= 0 or not self._running():
                 return None
             if self._used and most < math.inf and (memory := memory_of(self._process.pid, most)) > most:
@@ -146,11 +146,11 @@ class TrialProcess:
         return self._process is not None and self._process.poll() is None
 
     def _tell_where(self) -> None:
-        """Have the process write where each of its threads is."""
+        """Make the process write the tracebacks of its threads."""
         with suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGUSR1)
         before = -1
-        for _ in range(20):  # it takes milliseconds; a process that is stopped does not answer
+        for _ in range(20):  # it takes milliseconds; a stopped process does not answer
             time.sleep(0.05)
             size = os.fstat(self._trace.fileno()).st_size
             if size == before and size:
@@ -163,24 +163,24 @@ class TrialProcess:
         try:
             code = self._process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
-            return "it answers no more"
+            return "it no longer answers"
         if code >= 0:
-            return f"the trial's process left by itself with exit code {code}"
+            return f"the trial's process exited with code {code}"
         name = signal.Signals(-code).name
-        reason = ", as the kernel does where memory runs out" if -code == signal.SIGKILL else ""
+        reason = ", as the kernel does if memory runs out" if -code == signal.SIGKILL else ""
         return f"the trial's process died of {name}{reason}"
 
     def _failed(self, spec: TrialSpec, kind: str, message: str) -> TrialRecord:
-        """Return a record that says so, after the process has ended."""
+        """Return the record of a failure, after ending the process."""
         return failed_record(spec, kind, message, self._end(), self.environment)
 
     def _end(self) -> str:
-        """End the process and all that its trials have started; return the last that it wrote on its standard error."""
+        """End the process and its descendants; return the last part of its standard error."""
         assert self._process is not None
-        os.close(self._lifeline)  # at which the keepers end what is below them
+        os.close(self._lifeline)  # the keepers then kill the processes below them
         try:
             self._process.wait(_SECONDS_TO_END)
-        except subprocess.TimeoutExpired:  # the keepers are stopped, or the system does not let a process go
+        except subprocess.TimeoutExpired:  # the keepers are stopped, or the system cannot end a process
             for process in list(family(self._process.pid)):
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)

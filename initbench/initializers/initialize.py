@@ -73,6 +73,8 @@ def initialize(
         raise ArgumentError(f"must be at least 1, got {num_classes}", "num_classes")
     if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
         arguments = {"batch_size": shape[0]} | arguments
+    if "targets" in arguments:
+        raise ArgumentError("is an unknown key; give batches=[(inputs, targets)]", "targets")
     resolved = component.resolve(arguments)
     apply = component.call(resolved)
     _check_model(model)

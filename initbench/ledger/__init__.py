@@ -1,4 +1,4 @@
-"""The ledger: a folder of finished trial records, the source of truth. No torch, so that reports can read it."""
+"""The ledger: a folder of trial records, the source of truth. It loads no torch, so that reports can read it."""
 
 from initbench.ledger.folder import DAMAGED, RESOLVED_FILE, SUITE_FILE, Ledger
 from initbench.ledger.record import Status, TrialRecord, record_of, with_visible_text

@@ -1,9 +1,9 @@
-"""The ledger: a folder of finished trial records, the source of truth.
+"""The ledger: a folder of trial records, the source of truth.
 
-One JSON file per trial, ``<suite folder>/trials/<id>.json``, put in place by an atomic rename: a file is whole
-or absent, whatever kills the driver. Resuming is running again what has no finished record. A file that something
-else has damaged is named and never loses the others; the run that tries its trial again keeps it aside. A folder that
-is moved, emptied or removed while a run writes to it ends the run.
+Each trial has one JSON file, ``<suite folder>/trials/<id>.json``. It is put in place by an atomic rename, so it is
+complete or absent, even if the driver is killed. To resume is to run the trials without a finished record. A damaged
+file is reported and does not affect the others; the run that tries its trial again keeps it under another name. A run
+stops if its folder is moved, emptied or removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from initbench.visible_text import visible
 SUITE_FILE = "suite.yaml"
 RESOLVED_FILE = "resolved.json"
 DAMAGED = ".damaged"
-"""Behind the name of a file that was no record, once its trial runs again."""
+"""Suffix of a file that was not a record, once its trial runs again."""
 
 
 class Ledger:
@@ -34,7 +34,7 @@ class Ledger:
         self.folder = Path(folder)
         self.trials = self.folder / "trials"
         self._lock: HeldLock | None = None
-        self._last: Path | None = None  # the record that was written last
+        self._last: Path | None = None  # the last written record
 
     def path(self, trial_id: str) -> Path:
         return self.trials / f"{trial_id}.json"
@@ -46,7 +46,7 @@ class Ledger:
             raise InitbenchError(f"{self.path(trial_id)}: {error}") from error
 
     def write(self, record: TrialRecord) -> None:
-        """Write a record by atomic rename; one that was there (of a failed attempt) is replaced."""
+        """Write a record by atomic rename; it replaces the record of a failed attempt."""
         if self._lock is not None and self._last is not None and not self._last.exists():
             raise InitbenchError(
                 f"{self.trials}: was emptied or removed while this run was writing to it, so the run stops; the same "
@@ -56,16 +56,15 @@ class Ledger:
         self._last = self.path(record.id)
 
     def write_suite(self, text: str, resolved: Mapping[str, Any]) -> None:
-        """Write the suite file beside its trials, and what else reports need of the suite."""
         self.write_file(self.folder / SUITE_FILE, text)
         self.write_file(self.folder / RESOLVED_FILE, json.dumps(resolved, indent=1, allow_nan=False) + "\n")
 
     def write_file(self, path: Path, text: str) -> None:
-        """Write a file of the suite's folder by atomic rename: it is whole or as it was before.
+        """Write a file of the suite's folder by atomic rename, so that it is complete or unchanged.
 
         Raises:
-            InitbenchError: the disk is full, the folder cannot be written, a link leads out of it, or it is not the one
-                any more that was locked; one line says which.
+            InitbenchError: the disk is full, the folder cannot be written, a link leads out of it, or it is no longer
+                the locked one; one line says which.
         """
         if self._lock is not None:
             self._lock.check()
@@ -76,18 +75,18 @@ class Ledger:
             raise InitbenchError(f"{path}: cannot be written: {error.strerror or error}") from error
 
     def check_complete(self, trials: Collection[str]) -> None:
-        """Check that the records that were read or written are still there, in the folder that was locked."""
+        """Check that the records that were read or written still exist, in the locked folder."""
         if self._lock is not None:
             self._lock.check()
         gone = len(set(trials) - {path.stem for path in self.files()})
         if gone:
             raise InitbenchError(
-                f"{self.trials}: {gone} of {len(trials)} records were removed while this run was at work; the same "
-                "command runs these trials again"
+                f"{self.trials}: {gone} of {len(trials)} records were removed during this run; the same command "
+                "runs these trials again"
             )
 
     def set_aside(self, trial_id: str) -> Path | None:
-        """Give the file of a trial that is no record another name, under which nobody reads it; return that name."""
+        """Rename the file of a trial if it is not a record, so that nobody reads it; return the new name."""
         path = self.path(trial_id)
         if not path.exists():
             return None
@@ -103,10 +102,11 @@ class Ledger:
         """Yield every record, in the order of the ids.
 
         Args:
-            skipped: takes a line for each file that is not a record of this version; None makes such a file an error.
+            skipped: receives a line for each file that is not a record of this version; with None such a file is an
+                error.
 
         Raises:
-            LedgerError: the records were written in another format, all of them.
+            LedgerError: all records were written in another format.
             InitbenchError: a file is not a record, and `skipped` is not given.
         """
         read, other_formats = 0, None
@@ -131,7 +131,7 @@ class Ledger:
         return sorted(self.trials.glob("*.json"))
 
     def read_file(self, path: Path, skipped: list[str]) -> TrialRecord | None:
-        """Return the record in one of `files`; where it is none, add a line that names it to `skipped`."""
+        """Return the record in one of `files`; if it is not a record, add a line about it to `skipped`."""
         try:
             return _read(path)
         except (LedgerError, _NotARecordError) as error:
@@ -139,7 +139,7 @@ class Ledger:
             return None
 
     def _skipped(self, path: Path, error: Exception) -> str:
-        # The folder by its name alone: a report says the same wherever the ledger lies.
+        # Only the folder's name, so that a report does not depend on the location of the ledger.
         problem = str(error).removeprefix("a record ")
         return visible(f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}")
 

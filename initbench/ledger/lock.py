@@ -1,4 +1,4 @@
-"""The lock that admits one driver per ledger, and whether it is held."""
+"""The lock that admits one driver per ledger."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class HeldLock:
         self._file = self._identity()
 
     def check(self) -> None:
-        """Check that no other driver may be let in: the folder is the one that was locked, and locked still."""
+        """Check that no other driver can get the lock: the folder is still the locked one."""
         if self._file is None or self._identity() != self._file:
             raise InitbenchError(
                 f"{self.folder}: was moved, emptied or removed while this run was writing to it, so the run stops; the "
-                "same command goes on from what is there"
+                "same command continues from there"
             )
 
     def _identity(self) -> tuple[int, int] | None:
@@ -46,10 +46,10 @@ class HeldLock:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[HeldLock]:
-    """Hold the lock of a folder; if nothing was written meanwhile, leave no folder.
+    """Hold the lock of a folder; if nothing was written meanwhile, remove the folder.
 
-    Records are put in place by atomic renames, so that even two drivers that cannot see each other's lock (the disk of
-    a network has none) leave whole records, and equal ones.
+    Records are put in place by atomic renames, so even two drivers that do not see each other's lock (some network file
+    systems have no locks) leave complete and equal records.
     """
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     file = folder / LOCK_FILE
@@ -65,7 +65,7 @@ def lock(folder: Path) -> Iterator[HeldLock]:
     try:
         yield HeldLock(folder)
     finally:
-        # Another suite may have come into a folder meanwhile, or the folder may be gone.
+        # Meanwhile another suite may have been put into the folder, or the folder may be gone.
         with suppress(OSError):
             if made and set(folder.iterdir()) <= {file}:
                 file.unlink(missing_ok=True)
@@ -75,7 +75,7 @@ def lock(folder: Path) -> Iterator[HeldLock]:
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Return whether a driver is at work in a folder, of which nothing is written; None if this system cannot tell."""
+    """Return whether a driver is at work in a folder, without writing; None if this system cannot tell."""
     if fcntl is None:
         return None
     try:
@@ -89,5 +89,5 @@ def is_locked(folder: Path) -> bool | None:
     except OSError:
         return None
     finally:
-        os.close(handle)  # which gives the lock back
+        os.close(handle)  # which releases the lock
     return False

@@ -1,9 +1,9 @@
 """The record of a trial: one schema, made of the types that write it.
 
-A record is data that may have been cut off, edited by hand or written by another program. Whoever reads it need not ask
-again: a number is a number, and a label has what it is made of. Its parts stay the plain data that they are in the
-file, so that keys of a later version survive, and only their types are checked: which combinations of values are useful
-is for the plan to say, and may change.
+A record may have been cut off, edited by hand or written by another program. It is checked once, so that its readers
+can rely on the types: a number is a number, and a label has its parts. The parts stay plain data as in the file, so
+that keys of a later version survive. Only types are checked here; the plan decides which combinations of values are
+valid.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from initbench.training.recipe import RECIPE_VERSION, Recipe
 from initbench.visible_text import visible
 
 Status = Literal["finished", "diverged", "failed"]
-# The part of a spec that its identity leaves out.
+# The keys of a spec that its identity leaves out.
 _LABELS = ("suite", "set_by_rules", "scheme_named_by", *TUNING_LABELS)
 _LARGEST_INTEGER = 2**63 - 1
 _MOST_STEPS = 2**53
@@ -51,17 +51,15 @@ _FILE = "file"
 _FORMAT = re.compile(r"[^{}]{0,20}\{:[^{}]{0,20}\}[^{}]{0,20}")
 _RECIPE_DEFAULTS = Recipe().model_dump(mode="json")
 _COMPONENTS = ("architecture", "initializer", "dataset")
-# What `json.dumps` makes of control characters without a short form, and of halves of characters among others.
+# The escapes of `json.dumps` for halves of characters and for control characters without a short form.
 _MAY_BE_INVISIBLE = re.compile(r"\\u(?:00[0189]|d[89a-f])")
 
 
-# Unknown keys may be of a later version. A model only checks the data, and the data itself is what is kept.
+# Unknown keys may be from a later version. A model only checks the data, and the data itself is kept.
 _STORED = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
 class StoredModel(BaseModel):
-    """A part of a file."""
-
     model_config = _STORED
 
 
@@ -79,12 +77,12 @@ class _StoredAs:
 
 
 def _checked(value: Any, check: Callable[[Any], Any], info: ValidationInfo) -> Any:
-    if info.context is _FILE:  # what this process itself makes is checked where it is made
+    if info.context is _FILE:  # this process checks its own records when it makes them
         check(value)
     return value
 
 
-# --- the specification: the types of a suite, with the fields that every reader takes for granted
+# --- the specification: the types of a suite, with the fields that every reader relies on
 
 
 class StoredComponent(ComponentSpec):
@@ -102,7 +100,7 @@ class _StoredDataset(DatasetSpec):
     outputs: int
 
 
-# The fields of a recipe without its rules about combinations. Annotated asks for something more, and so gets None.
+# The fields of a recipe without its rules about combinations.
 _READ_OF_RECIPES = {"epochs", "batch_size", "optimizer", "lr"}
 _RECIPE: dict[str, Any] = {
     name: (Annotated[(field.annotation, *field.metadata, None)], ... if name in _READ_OF_RECIPES else field.default)
@@ -134,7 +132,7 @@ _SpecAsJson = Annotated[Json[_StoredSpec], BeforeValidator(to_json)]
 
 
 class _Numbers(StoredModel, extra="allow"):
-    """Numbers by name, null for one that is not finite; its text stands beside it, under ``<name>_reason``."""
+    """Numbers by name; a non-finite number is null, with its text under ``<name>_reason``."""
 
     __pydantic_extra__: dict[str, float | str | None]
 
@@ -161,7 +159,7 @@ class _Timing(_Numbers):
 
 
 _Nothing = Annotated[dict[str, Any], Field(max_length=0)]
-# One that lacks its scale would be shown as another number. A field that is added to `Metric` needs its default here.
+# A metric without its scale would be shown as another number. A new field of `Metric` needs its default here.
 _METRIC: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(Metric).items()}
 _StoredMetric = create_model("_StoredMetric", __base__=StoredModel, **_METRIC)
 
@@ -176,13 +174,13 @@ class _Task(StoredModel):
         for name, metric in self.metrics.items():
             text = metric["show"]
             try:
-                # A width of many digits would take as much memory.
+                # A large width in a format would take as much memory.
                 is_format = _FORMAT.fullmatch(text) and not re.search(r"\d{3}", text)
                 readable = is_format and bool(text.format(1.0))
             except (ValueError, TypeError, LookupError, AttributeError):
                 readable = False
             if not readable:
-                raise ValueError(f"metrics.{name}.show is no format of a number, got {show(text)}")
+                raise ValueError(f"metrics.{name}.show is not a format of a number, got {show(text)}")
         return self
 
 
@@ -247,7 +245,7 @@ class StoredInitialization(StoredModel):
     def _scaled_by_a_factor(self) -> Self:
         for name, events in self.tensors.items():
             if any(event.event == "scaled" and "factor" not in event.model_fields_set for event in events):
-                raise ValueError(f"tensors.{name} was scaled by no factor")
+                raise ValueError(f"tensors.{name} was scaled without a factor")
         return self
 
 
@@ -265,27 +263,28 @@ class _Error(StoredModel):
 
 @dataclass(frozen=True, config=ConfigDict(extra="allow"))
 class TrialRecord:
-    """What came of one trial.
+    """The result of one trial.
 
-    Errors and accuracies are fractions, durations seconds. A non-finite number is None, with ``<key>_reason`` beside.
+    Errors and accuracies are fractions, durations seconds. A non-finite number is None, with ``<key>_reason`` beside
+    it.
 
     Attributes:
         id: the trial's identity, `TrialSpec.id`.
         spec: the `TrialSpec` as plain data, with its labels.
         identity: the part of it that was hashed, `TrialSpec.identity`.
-        task: what the metrics are: the task's ``name``, the ``primary`` metric, and ``metrics``: name → `Metric` as
-            plain data, with the chance level. Empty in the record of a trial that failed before it was known.
+        task: the task's ``name``, the ``primary`` metric, and ``metrics``: name → `Metric` as plain data, with the
+            chance level. Empty if the trial failed before the task was known.
         status: ``diverged`` (a non-finite loss) is a result; ``failed`` (an exception or a lost worker) is tried again.
         metrics: final numbers by name.
         history: one entry per epoch, and per ``history_every`` steps.
-        initialization: what the initializer did (`InitializationRecord.to_json`).
-        probes: for each measurement its ``name``, with arguments that differ from the defaults, its ``kind`` and the
+        initialization: the initializer's actions (`InitializationRecord.to_json`).
+        probes: for each measurement its ``name``, with arguments that differ from the defaults, its ``kind``, the
             values (see `initbench.probes.measurement`), and its ``conditions``.
-        environment: versions, processor, device. Not covered by "bitwise".
+        environment: versions, processor, device. Not bitwise reproducible.
         timing: seconds by stage and of each probe (``<name>_probe_seconds``), and ``ended_at`` in seconds since the
-            epoch; of a trial that went on from a checkpoint those of all attempts, less what was lost, and
-            ``resumed_at_step``. Not covered by "bitwise".
-        error: of a failed trial: ``{type, message, traceback}``.
+            epoch; a trial that continued from a checkpoint has the seconds of all attempts, without lost work, and
+            ``resumed_at_step``. Not bitwise reproducible.
+        error: for a failed trial: ``{type, message, traceback}``.
         schema: the format's version.
     """
 
@@ -304,21 +303,21 @@ class TrialRecord:
     schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as plain data, which it shares."""
+        """Return the record as plain data, without a copy."""
         return dict(vars(self))
 
     def numbers(self) -> dict[str, Any]:
-        """Return the part that is bitwise reproducible: all but environment and timing."""
+        """Return the bitwise reproducible part: all but environment and timing."""
         return {name: value for name, value in vars(self).items() if name not in {"environment", "timing"}}
 
     def labelled_as(self, spec: TrialSpec) -> Self:
-        """Return the record with the labels of a spec of the same trial; what was run and measured stays."""
+        """Return the record with the labels of a spec of the same trial; its results stay."""
         plain = spec.model_dump(mode="json")
         labelled = self.spec | {label: plain[label] for label in _LABELS if label in plain}
         return self.changed(spec={key: value for key, value in labelled.items() if key in plain or key not in _LABELS})
 
     def without_labels_of_tuning(self) -> Self:
-        """Return the record of a trial that a suite searched, or chose, and does no more."""
+        """Return the record without tuning labels, for a trial that its suite no longer searches or chooses."""
         return self.changed(spec={key: value for key, value in self.spec.items() if key not in TUNING_LABELS})
 
     def changed(self, **changes: Any) -> Self:
@@ -330,25 +329,25 @@ _RECORD = TypeAdapter(TrialRecord)
 
 
 def record_of(text: str) -> TrialRecord:
-    """Return the record in JSON text, once it is known to be whole and as it was written.
+    """Return the record in JSON text, after checking that it is complete and unchanged.
 
     Raises:
         LedgerError: it was written in another format.
-        ValueError: it is none, or it was edited; one line says where.
+        ValueError: it is not a record, or it was edited; one line says where.
         RecursionError: it is nested too deeply to be read.
     """
     data = _plain_data(text)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema is None:
-        raise ValueError("it says no schema")
+        raise ValueError("it has no schema")
     if schema != SCHEMA:
-        raise LedgerError(f"a record is of schema {show(schema)}; this version of initbench reads schema {SCHEMA}")
+        raise LedgerError(f"a record has schema {show(schema)}; this version of initbench reads schema {SCHEMA}")
     names = [field.name for field in fields(TrialRecord)]
     if missing := next((name for name in names if name not in data), None):
         raise ValueError(f"{missing} is required")
-    for key in data:  # as an attribute it would hide one of the record's
+    for key in data:  # as an attribute it would hide an attribute of the record
         if key not in names and (key.startswith("__") or hasattr(TrialRecord, key)):
-            raise ValueError(f"{show(key)} is no key of a record")
+            raise ValueError(f"{show(key)} is not a key of a record")
     check_nesting(data)
     try:
         record = _RECORD.validate_python(data, context=_FILE)
@@ -356,7 +355,7 @@ def record_of(text: str) -> TrialRecord:
         raise ValueError(_problem(error, data)) from None
     _check_outcome(record)
     _check_identity(data)
-    if "\\u" in text:  # a record that this version wrote has its texts made visible
+    if "\\u" in text:  # this version escapes control characters in the records that it writes
         texts = {key: value for key, value in data.items() if key not in {"spec", "identity"}}
         return record.changed(**with_visible_text(texts))
     return record
@@ -366,19 +365,19 @@ def _plain_data(text: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError:
-        json.loads(text, parse_constant=_refuse_constant)  # whose errors say more
+        json.loads(text, parse_constant=_refuse_constant)  # with more informative errors
         raise  # half a character, which no file can hold
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def checked(model: type[_Model], data: Any) -> _Model:
     """Return plain data as a model.
 
     Raises:
-        ValueError: they are not of its types; one line says where.
+        ValueError: the data have other types; one line says where.
     """
     try:
         return model.model_validate(data)
@@ -387,7 +386,7 @@ def checked(model: type[_Model], data: Any) -> _Model:
 
 
 def _problem(error: ValidationError, data: Any) -> str:
-    """Return where plain data are wrong, and how; between the keys pydantic names the members of unions."""
+    """Return where plain data are wrong, and how; pydantic's names of union members are left out."""
     details = error.errors(include_url=False)[0]
     place: list[str] = []
     for part in details["loc"]:
@@ -403,7 +402,7 @@ def _problem(error: ValidationError, data: Any) -> str:
 
 
 def check_nesting(data: Any) -> None:
-    """Refuse what is nested so deep that following it would end Python, and numbers that no table holds."""
+    """Refuse nesting so deep that following it would crash Python, and numbers that no table can hold."""
     level: list[Any] = [data]
     for _ in range(_MOST_NESTED):
         below: list[Any] = []
@@ -421,53 +420,52 @@ def check_nesting(data: Any) -> None:
 
 
 def _check_outcome(record: TrialRecord) -> None:
-    """Refuse parts that deny one another."""
+    """Refuse parts that contradict each other."""
     if (record.error is not None) != (record.status == "failed"):
         raise ValueError(f"status is {record.status}, and the error {'is not' if record.error else 'is'} null")
     if not record.task and record.status != "failed":
         raise ValueError("task must not be empty")
     primary = record.task.get("primary", "")
-    # A recipe without a step comes to measurements alone, and says of no metric how it reads.
+    # A recipe without a step gives only measurements, and needs no description of metrics.
     if record.task and primary not in record.task["metrics"] and record.metrics.get(primary) is not None:
-        raise ValueError(f"task.primary, {show(primary)}, is none of its metrics")
+        raise ValueError(f"task.primary, {show(primary)}, is not one of its metrics")
     recipe = record.spec["recipe"]
     if record.history and not recipe["epochs"] and recipe.get("steps") is None:
-        raise ValueError("history.0 is of no step of the recipe, which trains nothing")
+        raise ValueError("history.0 belongs to no step of the recipe, which does not train")
 
 
 def _check_identity(data: Mapping[str, Any]) -> None:
-    """Refuse an identity that does not come to the id, and a spec that is another trial's."""
+    """Refuse an identity that does not match the id, and a spec of another trial."""
     identity, spec = data["identity"], data["spec"]
     if digest(identity) != data["id"]:
-        raise ValueError("its id is not that of its identity, so it was edited")
+        raise ValueError("its id does not match its identity, so it was edited")
     if missing := next((name for name in (*_COMPONENTS, "recipe") if name not in identity), None):
         raise ValueError(f"its identity lacks {missing}")
     for kind in _COMPONENTS:
         if not _within(identity[kind], spec[kind]):
-            raise ValueError(f"spec.{kind} is not that of its identity, so it was edited")
+            raise ValueError(f"spec.{kind} does not match its identity, so it was edited")
     stated = identity["recipe"]
     recipe = dict(stated) if isinstance(stated, dict) else {"the recipe": stated}
-    if recipe.pop("version", None) == RECIPE_VERSION:  # what it leaves out is at the default
+    if recipe.pop("version", None) == RECIPE_VERSION:  # values that it leaves out are at their defaults
         recipe = {name: value for name, value in _RECIPE_DEFAULTS.items() if name in spec["recipe"]} | recipe
     if not _within(recipe, spec["recipe"]):
-        raise ValueError("spec.recipe is not that of its identity, so it was edited")
+        raise ValueError("spec.recipe does not match its identity, so it was edited")
     for name in ("seed", "phase"):
         if identity.get(name) != spec[name]:
-            raise ValueError(f"spec.{name} is not that of its identity, so it was edited")
+            raise ValueError(f"spec.{name} does not match its identity, so it was edited")
 
 
 def _within(part: Any, whole: Any) -> bool:
-    """Return whether all that a reduced part of an identity says stands in the spec."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _within(value, whole[name]) for name, value in part.items())
     return bool(part == whole)
 
 
 def with_visible_text(data: dict[str, Any]) -> dict[str, Any]:
-    """Return plain data with every text and key made `visible`, but for ends of lines and tabs; mostly `data` itself.
+    """Return plain data with control characters (except newlines and tabs) in its texts escaped; mostly `data` itself.
 
     Raises:
-        TypeError: something is no plain data.
+        TypeError: something is not plain data.
         ValueError: a number is not finite.
     """
     return _visible(data) if _MAY_BE_INVISIBLE.search(json.dumps(data, allow_nan=False)) else data

@@ -33,7 +33,8 @@ def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunctio
     inputs, targets = batch
     with running_on(inputs):
         outputs = tensor_of(model(inputs))
-    with explained(f"loss_fn fails on outputs {_shown(outputs)}, and targets {_shown(targets)}"):
+    hint = "" if torch.is_tensor(outputs) else " (give a loss_fn that takes them)"
+    with explained(f"loss_fn fails on outputs {_shown(outputs)}{hint}, and targets {_shown(targets)}"):
         loss = loss_fn(outputs, targets)
     if not torch.is_tensor(loss) or loss.dim() != 0:
         got = f"shape {tuple(loss.shape)}" if torch.is_tensor(loss) else type(loss).__name__

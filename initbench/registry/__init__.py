@@ -1,8 +1,8 @@
 """Components by name: initializers, architectures, schemes, tasks, datasets and probes.
 
-One generic registry serves all six. What the library brings stands in a static table of name and module, so that
-a name can be looked up, listed or misspelled without importing torch; a module is imported when its component is used,
-and its decorator then registers the factory with what it declares (`traits`).
+The library's components are in a static table of names and modules, so a name can be looked up or listed without
+importing torch. A module is imported when its component is used; its decorator then registers the factory and its
+`traits`.
 """
 
 from __future__ import annotations
@@ -125,11 +125,11 @@ REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, SCHEMES, T
 
 
 def reads_optimizer(name: str, arguments: Mapping[str, Any]) -> bool:
-    """Return whether an initializer, or one that it starts from, declares that it reads the optimizer.
+    """Return whether an initializer, or its base, declares that it reads the optimizer.
 
     Args:
         name: the registered name.
-        arguments: all of them as plain data, as specs have them.
+        arguments: all of them as plain data, as in specs.
 
     Raises:
         UnknownNameError: an initializer is not registered.
@@ -153,22 +153,22 @@ def register_initializer(
 ) -> Callable[[Factory], Factory]:
     """Register an initializer: a factory of typed hyperparameters that returns ``apply(model, context)``.
 
-    One that starts from another has an argument of type `Initializer`, one that needs batches an argument
-    ``batch_size``: both are ordinary arguments.
+    To start from another initializer, add an argument of type `Initializer`; to receive batches, add an argument
+    ``batch_size``. Both are ordinary arguments.
 
     Args:
-        name: how suites name it.
+        name: the name in suites.
         version: raise it when the numbers change.
-        data: which batches it needs by default, ``random`` or ``real``; None for none.
-        scheme: the scheme that a model must have for it.
-        reads_optimizer: whether the optimizer of the training to come changes what it does.
-        refuses: called with its arguments and the name and learning rate of the optimizer; returns why the two do not
-            go together, None where they do.
-        smoke: argument → value for a smoke run (``{"steps": 3}``), where the user's would take long.
+        data: the batches that it needs by default, ``random`` or ``real``; None for none.
+        scheme: the scheme that a model must have.
+        reads_optimizer: whether its result depends on the optimizer of the training that follows.
+        refuses: called with its arguments and the name and learning rate of the optimizer; returns why the initializer
+            does not work with that optimizer, or None if it does.
+        smoke: argument → value for a smoke run (``{"steps": 3}``), if the user's value would take long.
         reference: the paper.
 
     Raises:
-        InitbenchError: the name is taken, or `smoke` names no argument.
+        InitbenchError: the name is taken, or `smoke` names an unknown argument.
     """
     smoke = smoke or {}
     traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference)
@@ -189,24 +189,24 @@ def register_architecture(
 ) -> Callable[[Factory], Factory]:
     """Register an architecture: a factory that returns an `nn.Module`.
 
-    The factory may take ``inputs`` (an `initbench.Inputs`), ``outputs`` (how many: classes, or tokens of a vocabulary)
-    and ``scheme``, which the library passes; its other arguments are the user's.
+    The factory may take ``inputs`` (an `initbench.Inputs`), ``outputs`` (the number of classes, or of tokens of a
+    vocabulary) and ``scheme``, which the library passes; the user sets the other arguments.
 
-    An architecture is built under every registered scheme, unless it or the scheme refuses. What the factory returns
-    for a scheme of `schemes` is the whole network; for another one the scheme then puts its parts into it, with what
-    ends a residual branch in the place of an `initbench.BranchEnd` where there is one.
+    An architecture is built under every registered scheme, unless it or the scheme refuses. For a scheme in `schemes`,
+    the factory returns the complete network. For any other scheme, the scheme then inserts its parts; an
+    `initbench.BranchEnd` at the end of a residual branch is replaced by the scheme's own end.
 
     Args:
-        name: how suites name it.
+        name: the name in suites.
         version: raise it when the numbers change.
-        tasks: the tasks that it serves.
+        tasks: the tasks that it supports.
         schemes: the schemes whose network it builds itself.
-        members: for a family ``prefix/*``, its members' names.
-        member: for a family whose members differ in their arguments or tasks, what is known of the member of a name.
-        example: for a family, the member that is shown where one has to be.
+        members: for a family ``prefix/*``, the names of its members.
+        member: for a family whose members differ in their arguments or tasks, returns the properties of a named member.
+        example: for a family, the member to show as an example.
         reference: the paper.
-        shallow: called with all arguments by name; returns shallow networks of the same kind, by which one of
-            thousands of blocks is planned, None for one that is shallow.
+        shallow: called with all arguments by name; returns shallow networks of the same kind, with which a network of
+            thousands of blocks is planned, or None if the network itself is shallow.
 
     Raises:
         InitbenchError: the name is taken.
@@ -219,9 +219,9 @@ def register_task(name: str, version: int = 1, *, reference: str = "") -> Callab
     """Register a task: a subclass of `initbench.Task`.
 
     Args:
-        name: how datasets and architectures name it.
+        name: the name that datasets and architectures use.
         version: raise it when the numbers change.
-        reference: where its metrics come from.
+        reference: the source of its metrics.
 
     Raises:
         InitbenchError: the name is taken.
@@ -248,23 +248,22 @@ def register_dataset(
 ) -> Callable[[Factory], Factory]:
     """Register a dataset: a factory that returns `initbench.Splits`.
 
-    What it asks of a model is declared, by `inputs` and `outputs` where these are always the same, else by `describe`.
+    Its inputs and outputs are declared: by `inputs` and `outputs` if they are always the same, else by `describe`.
 
     Args:
-        name: how suites name it.
+        name: the name in suites.
         version: raise it when the numbers change.
-        task: what is learned from it.
+        task: the task of the dataset.
         inputs: one sample.
-        outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
-        describe: called with the dataset's own arguments, all of them by name; returns its `Description` without
-            reading more than it must, or raises a `DataError` where the files that it needs are absent.
-        reading: the names of arguments that say how the files are read and change no number, such as a number of
-            processes: they are no part of a trial's id.
-        reference: where it comes from.
+        outputs: the number of outputs that a model must have: classes, or tokens of a vocabulary.
+        describe: called with all arguments of the dataset by name; returns its `Description` and reads as little as
+            possible, or raises a `DataError` if the files that it needs are absent.
+        reading: the names of arguments that control how files are read and change no number, such as a number of
+            processes; they are not part of a trial's id.
+        reference: the source of the data.
 
     Raises:
-        InitbenchError: the name is taken, it is not said what the dataset asks of a model, or `reading` names no
-            argument.
+        InitbenchError: the name is taken, inputs and outputs are not declared, or `reading` names an unknown argument.
     """
     if describe is None:
         if inputs is None or outputs is None:
@@ -284,13 +283,13 @@ def register_probe(
     """Register a probe: a factory of typed arguments that returns ``measure(model, context)``.
 
     Args:
-        name: how suites name it.
+        name: the name in suites.
         version: raise it when the numbers change.
-        smoke: argument → value for a smoke run (``{"batches": 2}``), where the user's would take long.
+        smoke: argument → value for a smoke run (``{"batches": 2}``), if the user's value would take long.
         reference: the paper.
 
     Raises:
-        InitbenchError: the name is taken, or `smoke` names no argument.
+        InitbenchError: the name is taken, or `smoke` names an unknown argument.
     """
     smoke = smoke or {}
     traits = ProbeTraits(smoke, reference)
@@ -300,13 +299,13 @@ def register_probe(
 def _with_arguments(
     what: str, named: Iterable[str], register: Callable[[Factory], Factory]
 ) -> Callable[[Factory], Factory]:
-    """Return the decorator that refuses a factory without the arguments that its registration names."""
+    """Return a decorator that refuses a factory without the arguments that its registration names."""
 
     def decorate(factory: Factory) -> Factory:
-        arguments = inspect.signature(factory).parameters  # names alone: annotations are read when they are needed
+        arguments = inspect.signature(factory).parameters  # names only: annotations are read when they are needed
         for argument in named:
             if argument not in arguments:
-                raise InitbenchError(f"{what} {argument!r}, no argument{nearest(argument, arguments)}")
+                raise InitbenchError(f"{what} {argument!r}, which is not an argument{nearest(argument, arguments)}")
         return register(factory)
 
     return decorate

@@ -1,4 +1,4 @@
-"""Components: factories with typed arguments, registered by name, and how they are called."""
+"""Components: registered factories with typed arguments, and how they are called."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _SCALARS = (str, int, float, type(None))
 
 
 class ComponentArgument(ABC):
-    """What an argument receives that is a component itself, with arguments of its own."""
+    """The type of an argument that is itself a component with arguments."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return name, arguments, version and plug-in source, as the specs and records hold it."""
+        """Return name, arguments, version and plug-in source, as in specs and records."""
 
     @abstractmethod
     def to_user(self) -> str | dict[str, Any]:
-        """Return what a user writes in a suite for it."""
+        """Return the component as a user writes it in a suite."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a component, as a user may set it.
+    """An argument of a component that a user may set.
 
     Attributes:
         name: its name.
         type: its annotation, as text.
-        default: its default, of an initializer as a suite writes it; `inspect.Parameter.empty` where it is required.
+        default: its default, for an initializer as in a suite; `inspect.Parameter.empty` if the argument is required.
     """
 
     name: str
@@ -51,11 +51,10 @@ class Argument:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
         return self.default is inspect.Parameter.empty
 
 
-# What suites, `create_model`, `rewrite` and `initialize` take beside a component's own arguments.
+# Names that suites, `create_model`, `rewrite` and `initialize` use beside a component's own arguments.
 _RESERVED = {
     "architecture": {"input_shape", "num_classes", "seed"},
     "initializer": {
@@ -82,9 +81,9 @@ class Component(Generic[TraitsT]):
         name: the registered name.
         factory: called with the resolved arguments.
         version: raised when the component's numbers change; part of every trial's id.
-        traits: what it declared at registration.
-        supplied: keyword arguments of the factory that the library passes, not the user.
-        own: of a family's member, the arguments that it has beside the factory's.
+        traits: the declarations at registration.
+        supplied: keyword arguments of the factory that the library passes.
+        own: for a member of a family, the arguments that it has beside the factory's.
     """
 
     kind: str
@@ -106,7 +105,7 @@ class Component(Generic[TraitsT]):
             ) from error
         for name in sorted({"name", *_RESERVED.get(self.kind, ())} & set(signature.parameters)):
             raise InitbenchError(
-                f"{self.kind} {self.name!r}: an argument cannot be called {name!r}: initbench has one of that name"
+                f"{self.kind} {self.name!r}: an argument cannot be called {name!r}, because initbench uses that name"
             )
         named = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
         parameters = {**signature.parameters, **{parameter.name: parameter for parameter in self.own}}
@@ -122,27 +121,24 @@ class Component(Generic[TraitsT]):
 
     @property
     def definition(self) -> Callable[..., Any]:
-        """The function that was registered; of a family's member, the family's."""
+        """The registered function; for a member of a family, the family's."""
         return self.factory.func if isinstance(self.factory, partial) else self.factory
 
     @property
     def module(self) -> str:
-        """The name of the module that defines the factory."""
         return str(self.definition.__module__)
 
     @property
     def documentation(self) -> str:
-        """The factory's docstring."""
         return inspect.getdoc(self.definition) or ""
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
         return self.documentation.partition("\n")[0]
 
     @cached_property
     def source(self) -> str | None:
-        """The SHA-256 of a plug-in's source; None for what the library brings."""
+        """The SHA-256 of a plug-in's source; None for the library's components."""
         module = self.module
         return None if module.partition(".")[0] == "initbench" else plugins.source_hash(module)
 
@@ -158,7 +154,7 @@ class Component(Generic[TraitsT]):
         for index, (name, parameter) in enumerate(self._parameters.items()):
             annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
             default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            # Under an alias, because names such as `copy` or `_x` are not free for a field.
+            # With an alias, because a field cannot have names such as `copy` or `_x`.
             fields[f"argument{index}"] = (annotation, Field(default, alias=name))
         config = ConfigDict(
             extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True, validate_default=True
@@ -166,10 +162,10 @@ class Component(Generic[TraitsT]):
         return create_model(f"{self.kind}_{self.name}", __config__=config, **fields)
 
     def resolve(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, defaults filled in; integers given for numbers are made floats, lists tuples.
+        """Return all arguments with defaults; integers given for numbers become floats, lists become tuples.
 
         Raises:
-            ArgumentError: an unknown or missing argument, or one of the wrong type.
+            ArgumentError: an unknown or missing argument, or an argument of the wrong type.
         """
         from pydantic import ValidationError
 
@@ -178,15 +174,15 @@ class Component(Generic[TraitsT]):
             checked = self._model(**given)
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
-            # Of an initializer that is an argument itself, the argument that is refused follows: `base.gain`.
+            # For a nested initializer the refused argument of its own follows: `base.gain`.
             name, *within = details["loc"][0], *argument_of(details)[len(details["loc"]) :]
             raise ArgumentError(explain(details, self._parameters), ".".join(map(str, (name, *within)))) from None
-        # Field by field: `model_dump` would turn nested values into copies of other types.
+        # Field by field, because `model_dump` would convert nested values to other types.
         return {name: getattr(checked, f"argument{index}") for index, name in enumerate(self._parameters)}
 
     @cached_property
     def initializer_arguments(self) -> tuple[str, ...]:
-        """The names of the arguments that are initializers themselves."""
+        """The names of the arguments that are initializers."""
         return tuple(
             name
             for name, types in self._types.items()
@@ -195,11 +191,10 @@ class Component(Generic[TraitsT]):
 
     @cached_property
     def path_arguments(self) -> tuple[str, ...]:
-        """The names of the arguments that are paths."""
         return tuple(name for name, types in self._types.items() if Path in types)
 
     def shallow(self, arguments: Mapping[str, Any]) -> Shallow | None:
-        """Return the shallow networks of the same kind that an architecture declares for one with these arguments.
+        """Return the shallow networks that an architecture declares for these arguments.
 
         Args:
             arguments: all of them, as `resolve` returns them.
@@ -209,17 +204,17 @@ class Component(Generic[TraitsT]):
 
     @property
     def reading_arguments(self) -> tuple[str, ...]:
-        """The names of the arguments that say how a dataset's files are read, and change no number."""
+        """The names of the arguments that control how a dataset's files are read, and change no number."""
         return getattr(self.traits, "reading", ())
 
     def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return resolved arguments as plain data, as specs and records hold them."""
+        """Return resolved arguments as plain data, as in specs and records."""
         return {name: v if isinstance(v, _SCALARS) else _plain(v) for name, v in arguments.items()}
 
     def spec(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the component with its resolved arguments as plain data, as specs and records hold it.
+        """Return the component with its resolved arguments as plain data, as in specs and records.
 
-        How a dataset's files are read is left out: see `reading`.
+        The arguments that control how a dataset's files are read are left out: see `reading`.
         """
         plain, reading = self.plain(arguments), self.reading_arguments
         return {
@@ -230,43 +225,41 @@ class Component(Generic[TraitsT]):
         }
 
     def reading(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the resolved `reading_arguments` as plain data."""
         return self.plain({name: arguments[name] for name in self.reading_arguments})
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """The default of each argument that has one, as plain data."""
-        # An integer that is the default of a number stays one here, and is equal to what `resolve` makes of it.
+        # A number with an integer default stays an integer here; it equals the float of `resolve`.
         return self.plain(
             {n: p.default for n, p in self._parameters.items() if p.default is not inspect.Parameter.empty}
         )
 
     def _as_python(self, name: str, value: Any) -> Any:
-        """Return a value of YAML or JSON, which have lists and texts alone, as the argument's tuple or path.
+        """Convert a list or text of YAML or JSON to a tuple or path if the argument has that type.
 
-        An infinity, which YAML has and the JSON of specs and records has not, is the text ``inf`` of an argument that
-        names it.
+        An infinity of YAML becomes the text ``inf``, which JSON can hold, if the argument allows that text.
         """
         types = self._types.get(name, set())
-        if value == math.inf and types and "inf" in choices_of(self._parameters[name].annotation):
+        is_inf = isinstance(value, float) and value == math.inf
+        if is_inf and types and "inf" in choices_of(self._parameters[name].annotation):
             return "inf"
         if isinstance(value, list) and tuple in types:
             return tuple(value)
         return Path(value) if isinstance(value, str) and Path in types else value
 
     def takes_a_list(self, name: str) -> bool:
-        """Return whether a list is one value of this argument (and so is not crossed)."""
         return not {tuple, list}.isdisjoint(self._types.get(name, ()))
 
     def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:
-        """Check what a user set, and call the factory with it.
+        """Check the user's arguments, and call the factory with them.
 
         Args:
-            arguments: as a suite or a spec holds them.
-            supplied: what the library passes; only what the factory takes is passed on.
+            arguments: as in a suite or a spec.
+            supplied: arguments of the library; the factory gets those that it takes.
 
         Raises:
-            ArgumentError: an argument that `resolve` or the factory refuses; a ValueError of a plug-in's counts as one.
+            ArgumentError: `resolve` or the factory refuses an argument; a plug-in's ValueError counts as one.
         """
         return self.call(self.resolve(arguments), **supplied)
 
@@ -278,7 +271,7 @@ class Component(Generic[TraitsT]):
             supplied: see `build`.
 
         Raises:
-            ArgumentError: the factory refuses one; a ValueError of a plug-in's counts as one.
+            ArgumentError: the factory refuses an argument; a plug-in's ValueError counts as one.
         """
         takes = inspect.signature(self.factory).parameters if supplied else ()
         try:
@@ -290,7 +283,7 @@ class Component(Generic[TraitsT]):
 
 
 def as_a_user_writes_it(default: Any) -> Any:
-    """Return a default of a factory as a suite would have it."""
+    """Return a factory's default as in a suite."""
     return default.to_user() if isinstance(default, ComponentArgument) else default
 
 
@@ -311,9 +304,9 @@ class Registry(Generic[TraitsT]):
     """All components of one kind.
 
     Attributes:
-        kind: what they are, for messages.
-        builtins: name → module of what the library brings. ``prefix/*`` is a family: every member of
-            ``prefix/NAME`` is built by one factory, whose first argument is NAME.
+        kind: of the components, for messages.
+        builtins: name → module of the library's components. ``prefix/*`` is a family: one factory, whose first argument
+            is NAME, builds every member ``prefix/NAME``.
         supplied: see `Component`.
     """
 
@@ -344,13 +337,13 @@ class Registry(Generic[TraitsT]):
         return decorate
 
     def _taken_by(self, name: str, factory: Callable[..., Any]) -> str | None:
-        """Return the module of another factory that has this name, or the family that it would belong to."""
+        """Return the module of another factory with this name, or the family that the name would belong to."""
         for taken in (name, name.partition("/")[0] + _FAMILY):
             builtin = self.builtins.get(taken)
             if builtin is not None and builtin != factory.__module__:
                 return builtin
             registered = self._registered.get(taken)
-            # The same definition may run again: a module is reloaded, a notebook's cell repeated.
+            # The same definition may run again if a module is reloaded or a notebook's cell repeated.
             if registered is not None and (
                 (registered.factory.__module__, registered.factory.__qualname__)
                 != (factory.__module__, factory.__qualname__)
@@ -359,7 +352,7 @@ class Registry(Generic[TraitsT]):
         return None
 
     def names(self) -> list[str]:
-        """Return the names of all components, those of installed plug-ins included, families as ``prefix/*``."""
+        """Return the names of all components, installed plug-ins included, families as ``prefix/*``."""
         plugins.load_entry_points()
         return sorted({*self.builtins, *self._registered})
 
@@ -380,19 +373,19 @@ class Registry(Generic[TraitsT]):
         family = prefix + _FAMILY
         if slash and family in self.names():
             return self._member(self._family(family), name, member)
-        # A family stands for its member of the name that is asked for.
+        # The family becomes its member with this name.
         valid = [n[:-1] + member if slash and n.endswith(_FAMILY) else n for n in self.names()]
         raise UnknownNameError(f"unknown {self.kind} {show(name)}{nearest(name, valid)}")
 
     def find(self, name: str) -> Component[TraitsT]:
-        """Return a component, or a whole family by its ``prefix/*``.
+        """Return a component, or a family by its ``prefix/*``.
 
         Raises:
             UnknownNameError: no component has this name.
         """
         if name.endswith(_FAMILY) and name in self.names():
             family = self._family(name)
-            # Its first argument is the member's name, which stands in the component's.
+            # Its first argument is the member's name, which is part of the component's name.
             return replace(
                 family, supplied=family.supplied | {next(iter(inspect.signature(family.factory).parameters))}
             )

@@ -1,4 +1,4 @@
-"""Initializers by name, and one with its arguments: what an argument of this type receives."""
+"""`Initializer`: an initializer by name with its arguments, as the value of an argument."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Initializer(ComponentArgument):
     """A registered initializer and its arguments.
 
     An initializer that starts from another has an argument of this type: ``base: Initializer =
-    Initializer("kaiming", mode="fan_out")``. Suites give it a name, or a mapping of its ``name`` and arguments.
+    Initializer("kaiming", mode="fan_out")``. In a suite, its value is a name, or a mapping of ``name`` and arguments.
 
     Args:
         name: the registered name.
-        arguments: its own; defaults are filled in when they are first read.
+        arguments: of the initializer; defaults are filled in when they are first read.
 
     Attributes:
         name: as given.
@@ -58,10 +58,10 @@ class Initializer(ComponentArgument):
 
     @property
     def component(self) -> Component[InitializerTraits]:
-        """What is registered under the name, also where a default that is made once has seen another one.
+        """The component that is registered under the name now, also if the object was made before a registration.
 
         Raises:
-            UnknownNameError: nothing is.
+            UnknownNameError: nothing is registered under the name.
         """
         return INITIALIZERS.get(self.name)
 
@@ -70,12 +70,12 @@ class Initializer(ComponentArgument):
         """All its arguments.
 
         Raises:
-            ArgumentError: one is unknown, or refused.
+            ArgumentError: an argument is unknown or refused.
         """
         return self.component.resolve(self._given)
 
     def build(self) -> Any:
-        """Return what its factory makes: a function of a model and an `InitializationContext`.
+        """Return the result of its factory: a function of a model and an `InitializationContext`.
 
         Raises:
             ArgumentError: the factory refuses an argument.
@@ -83,11 +83,11 @@ class Initializer(ComponentArgument):
         return self.component.call(self.arguments)
 
     def to_json(self) -> dict[str, Any]:
-        """Return name, arguments, version and plug-in source, as the specs and records hold it."""
+        """Return name, arguments, version and plug-in source, as in specs and records."""
         return self.component.spec(self.arguments)
 
     def to_user(self) -> str | dict[str, Any]:
-        """Return what a user writes in a suite for it: the name, or a mapping with the arguments that were given."""
+        """Return the initializer as in a suite: the name, or a mapping with the given arguments."""
         return {"name": self.name, **self._given} if self._given else self.name
 
     def __eq__(self, other: object) -> bool:
@@ -102,10 +102,10 @@ class Initializer(ComponentArgument):
 
     @classmethod
     def of(cls, value: Any) -> Initializer:
-        """Return the initializer that a user gave as a name, a mapping, or itself; one that is plain data of a spec.
+        """Return the initializer for a name, a mapping of a user or of a spec, or an `Initializer`.
 
         Raises:
-            ArgumentError: it is none of these, or has an argument that is refused, or starts from another itself.
+            ArgumentError: another type, an argument that is refused, or an initializer that itself starts from another.
             UnknownNameError: nothing is registered under the name.
         """
         if isinstance(value, Initializer):
@@ -118,12 +118,12 @@ class Initializer(ComponentArgument):
         component = made.component
         if component.initializer_arguments:
             raise ArgumentError(f"must be an initializer that draws by itself; {made.name} starts from another one")
-        component.call(made.arguments)  # an argument that the factory refuses is refused here
+        component.call(made.arguments)  # so that a refused argument is reported here
         return made
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Let arguments of this type be checked by `of`."""
+        """Check arguments of this type with `of`."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_plain_validator_function(_validate)
@@ -137,7 +137,7 @@ def _validate(value: Any) -> Initializer:
 
 
 def _parts(value: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return name and arguments of a mapping, as a user writes it or as a spec holds it."""
+    """Return name and arguments of a mapping from a user or a spec."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
         if set(value) == _SPEC_KEYS:
             return value["name"], value["arguments"]

@@ -1,4 +1,4 @@
-"""Schemes by name: the parts that some initialization methods need in a network, put into any model by a transform."""
+"""Schemes by name: transforms that insert the parts that some initialization methods need into any model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from initbench.registry.component import Component, Factory, Registry
 from initbench.registry.traits import SchemeTraits
 
 STANDARD = "standard"
-"""No scheme: a model as its architecture builds it."""
+"""The name for no scheme: a model as its architecture builds it."""
 
 SCHEMES: Registry[SchemeTraits] = Registry(
     "scheme",
@@ -37,24 +37,24 @@ def register_scheme(
 ) -> Callable[[Factory], Factory]:
     """Register a scheme: a function of ``model`` and ``structure`` that returns the model with the scheme's parts.
 
-    The model is the function's own: it may change it and return it. ``structure`` is an `initbench.Structure`, which
-    knows the model's residual branches. Further arguments are typed and have defaults; `initbench.rewrite` passes them
-    on, suites take the defaults. A ValueError says why a model does not fit: the pair is then incompatible.
+    The function may change the model and return it. ``structure`` is an `initbench.Structure` with the model's residual
+    branches. Further arguments are typed and have defaults; `initbench.rewrite` passes them on, and suites use the
+    defaults. A ValueError says why a model does not fit: the pair is then incompatible.
 
     Args:
-        name: how suites, initializers and architectures name it.
+        name: the name in suites, initializers and architectures.
         version: raise it when the numbers change.
-        instead_of_norm: whether it stands in the place of a normalization. Architectures with an argument ``norm`` then
-            refuse all but none, and give their convolutions the biases that a normalization would bring.
-        keeps_function: whether a model without normalization computes the same after it.
-        brings_biases: whether it puts biases of its own beside the layers, which biases of convolutions would double.
+        instead_of_norm: whether it replaces normalization. Architectures with an argument ``norm`` then accept only
+            none, and give their convolutions the biases that normalization would have.
+        keeps_function: whether a model without normalization computes the same function with it.
+        brings_biases: whether it adds biases beside the layers, which would duplicate the biases of convolutions.
             Architectures with an argument ``conv_bias`` then refuse it.
-        includes: another scheme, all of whose parts it has, so that initializers that need that one run on it where a
+        includes: another scheme, all of whose parts it has; initializers that need the other scheme run on it if a
             suite asks for it.
         reference: the paper.
 
     Raises:
-        InitbenchError: the name is taken, or is ``standard``, which is no scheme.
+        InitbenchError: the name is taken, or is ``standard``, which means no scheme.
     """
     if name == STANDARD:
         raise InitbenchError("scheme 'standard': the name says that there is no scheme")
@@ -70,7 +70,7 @@ def has_parts_of(scheme: str, needed: str) -> bool:
 
 
 def scheme_names(architecture: Component[Any]) -> tuple[str, ...]:
-    """Return what an architecture can be asked for: no scheme, every registered one, and those that it alone has.
+    """Return the schemes that a suite can request for an architecture: none, the registered ones, and its own.
 
     It, or the scheme, may refuse when it is built.
     """

@@ -1,4 +1,4 @@
-"""What components declare at registration."""
+"""The declarations of components at registration."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ DataKind = Literal["random", "real"]
 
 @dataclass(frozen=True)
 class Description:
-    """What a dataset asks of a model, and what it is.
+    """The inputs and outputs of a dataset, and its identity.
 
     Attributes:
         inputs: one sample.
-        outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
-        content: a hash of the source's bytes, such as ``sha256:...``: the dataset's identity in the place of any path;
-            None where name, version and arguments are all of it.
-        task: what is learned, where that depends on the arguments; None for what was registered.
-        absent: where files are absent and the arguments say the rest, what to put where; `content` is None until then,
-            so that trials are planned and smoke-run, and have no ids yet.
+        outputs: the number of outputs that a model must have: classes, or tokens of a vocabulary.
+        content: a hash of the source's bytes, such as ``sha256:...``, which identifies the data instead of a path; None
+            if name, version and arguments identify them.
+        task: the task, if it depends on the arguments; None for the registered one.
+        absent: if files are absent and the arguments describe the rest, which file to put where; `content` is None
+            until then, so trials can be planned and smoke-run, but have no ids yet.
     """
 
     inputs: Inputs
@@ -34,7 +34,7 @@ class Description:
 
 
 Describe = Callable[..., Description]
-"""Called with a dataset's arguments by name; raises a `DataError` where files that it needs are absent."""
+"""Called with a dataset's arguments by name; raises a `DataError` if files that it needs are absent."""
 
 Refuses = Callable[[Mapping[str, Any], str, float], str | None]
 """Called with an initializer's arguments and the name and learning rate of the training's optimizer."""
@@ -42,14 +42,14 @@ Refuses = Callable[[Mapping[str, Any], str, float], str | None]
 
 @dataclass(frozen=True)
 class InitializerTraits:
-    """What an initializer declares.
+    """The declarations of an initializer.
 
     Attributes:
-        data: which batches it needs by default; None for none.
-        scheme: the scheme of the architecture that it needs, None for any.
-        reads_optimizer: whether the optimizer of the training to come changes what it does.
-        refuses: why it cannot precede a training, see `Refuses`.
-        smoke: argument → value for a smoke run, where the user's would take long.
+        data: the batches that it needs by default; None for none.
+        scheme: the scheme that the architecture must have; None for any.
+        reads_optimizer: whether its result depends on the optimizer of the training that follows.
+        refuses: why it does not work with a training, see `Refuses`.
+        smoke: argument → value for a smoke run, if the user's value would take long.
         reference: the paper, for `initbench describe`.
     """
 
@@ -63,13 +63,13 @@ class InitializerTraits:
 
 @dataclass(frozen=True)
 class Shallow:
-    """Shallow networks of the same kind as a deep one: what is refused of one is refused of the other.
+    """Shallow networks of the same kind as a deep one; they represent it in checks.
 
     Attributes:
-        arguments: those that give the shallow network, in the place of the deep one's.
-        more: those that give the next deeper one.
-        times: how many times the deep network has, beside what the shallow one has, what the next deeper one adds to
-            it, parameters and all.
+        arguments: the changed arguments of the shallow network.
+        more: the changed arguments of the next deeper network.
+        times: the deep network is the shallow one plus this many times the difference between the next deeper and the
+            shallow one, including parameters.
     """
 
     arguments: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Shallow:
 
     @classmethod
     def of_depth(cls, depth: int, least: int, step: int, deepest: int) -> Self | None:
-        """Return the networks of the least depth and of one step more; None for a depth that is no deeper, or wrong.
+        """Return the networks of the least depth and of one step more; None if the depth is not larger, or is wrong.
 
         Args:
             depth: the deep network's argument ``depth``.
@@ -93,11 +93,11 @@ class Shallow:
 
 @dataclass(frozen=True)
 class Member:
-    """What is known of one member of a family of architectures, beside what the family declares.
+    """The properties of one member of a family of architectures, beside the family's.
 
     Attributes:
-        tasks: the tasks that it serves; None for those of the family.
-        arguments: the arguments that it has beside the factory's own; the factory takes them as ``**arguments``.
+        tasks: the tasks that it supports; None for the family's.
+        arguments: its arguments beside the factory's own; the factory takes them as ``**arguments``.
     """
 
     tasks: tuple[str, ...] | None = None
@@ -106,16 +106,17 @@ class Member:
 
 @dataclass(frozen=True)
 class ArchitectureTraits:
-    """What an architecture declares.
+    """The declarations of an architecture.
 
     Attributes:
-        tasks: the tasks that it serves.
+        tasks: the tasks that it supports.
         schemes: the schemes that it builds itself; for all others see `SchemeTraits`.
         members: the names of a family's members.
-        member: what is known of the member of a name, where members differ; None where they do not.
-        example: one of them, for `initbench describe`.
+        member: returns the properties of a named member, if members differ; else None.
+        example: a member, for `initbench describe`.
         reference: the paper, for `initbench describe`.
-        shallow: called with all arguments; returns shallow networks of the same kind, None for one that is shallow.
+        shallow: called with all arguments; returns shallow networks of the same kind, or None if the network is
+            shallow.
     """
 
     tasks: tuple[str, ...] = ("classification",)
@@ -129,15 +130,14 @@ class ArchitectureTraits:
 
 @dataclass(frozen=True)
 class SchemeTraits:
-    """What a scheme declares.
+    """The declarations of a scheme.
 
     Attributes:
-        instead_of_norm: whether it stands in the place of a normalization: an architecture with a choice is built
-            without one.
-        keeps_function: whether a model without normalization computes the same after it.
-        brings_biases: whether it puts biases of its own beside the layers: an architecture with a choice is built
-            without biases of its convolutions.
-        includes: another scheme, all of whose parts it has: what needs that one runs on it.
+        instead_of_norm: whether it replaces normalization: an architecture with a choice is built without it.
+        keeps_function: whether a model without normalization computes the same function with it.
+        brings_biases: whether it adds biases beside the layers: an architecture with a choice is built without biases
+            of its convolutions.
+        includes: another scheme, all of whose parts it has: initializers that need the other scheme run on it.
         reference: the paper, for `initbench describe`.
     """
 
@@ -150,10 +150,10 @@ class SchemeTraits:
 
 @dataclass(frozen=True)
 class TaskTraits:
-    """What a task declares.
+    """The declarations of a task.
 
     Attributes:
-        reference: where its metrics come from, for `initbench describe`.
+        reference: the source of its metrics, for `initbench describe`.
     """
 
     reference: str = ""
@@ -161,13 +161,13 @@ class TaskTraits:
 
 @dataclass(frozen=True)
 class DatasetTraits:
-    """What a dataset declares.
+    """The declarations of a dataset.
 
     Attributes:
-        task: what is learned from it.
-        describe: what it asks of a model, from its arguments.
-        reading: the arguments that say how its files are read, and change no number.
-        reference: where it comes from, for `initbench describe`.
+        task: the task.
+        describe: returns the inputs and outputs, from the arguments.
+        reading: the arguments that control how its files are read, and change no number.
+        reference: the source of the data, for `initbench describe`.
     """
 
     task: str
@@ -178,10 +178,10 @@ class DatasetTraits:
 
 @dataclass(frozen=True)
 class ProbeTraits:
-    """What a probe declares.
+    """The declarations of a probe.
 
     Attributes:
-        smoke: argument → value for a smoke run, where the user's would take long.
+        smoke: argument → value for a smoke run, if the user's value would take long.
         reference: the paper, for `initbench describe`.
     """
 

@@ -1,4 +1,4 @@
-"""Whether the parts of a trial go together; where they do not, the row is incompatible and the reason is shown."""
+"""Which parts of a trial fit together; incompatible rows get a reason, which the plan and the report show."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _SAMPLES = 2
 _LARGE = 2e9
-"""How many bytes take longer to fill than PyTorch's compiler to import."""
+"""Models of this size take longer to fill with values than PyTorch's compiler takes to import."""
 
 
 class Refusal(NamedTuple):
-    """Why a trial cannot run, and what the architecture does not go with: see `Row`."""
+    """Why a trial cannot run, and which part the architecture does not fit: see `Row`."""
 
     reason: str
     blames: Blamed | None
@@ -35,7 +35,7 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Compatibility:
-    """Finds the rows that cannot run; each architecture is tried once in each scheme on each dataset."""
+    """Finds the rows that cannot run. Each architecture is tried once in each scheme on each dataset."""
 
     _models: dict[tuple[Part, Part, str], Refusal | ModelTraits] = field(default_factory=dict)
     _sizes: dict[tuple[Part, Part], Size | None] = field(default_factory=dict)
@@ -44,7 +44,6 @@ class Compatibility:
     _tasks: dict[str, Task] = field(default_factory=dict)
 
     def check(self, row: Row) -> Row:
-        """Return a row, with the reason if it cannot run."""
         if row.status == "excluded":
             return row
         refusal = self._declared(row)
@@ -56,7 +55,7 @@ class Compatibility:
         return replace(row, status=status, reason=refusal.reason, blames=refusal.blames)
 
     def _declared(self, row: Row) -> Refusal | None:
-        """Return why a trial cannot run by what its parts declare."""
+        """Return why a trial cannot run, according to the declarations of its parts."""
         spec, dataset, architecture = row.spec, row.parts.dataset, row.parts.architecture
         initializer, scheme, recipe = row.parts.initializer, spec.scheme, spec.recipe
         name, needed = architecture.spec.name, initializer.scheme
@@ -75,7 +74,7 @@ class Compatibility:
         return None if reason is None else Refusal(reason, "initializer")
 
     def _tried(self, row: Row, dataset: DatasetSpec) -> Refusal | None:
-        """Return why a trial cannot run, as its model and its recipe show."""
+        """Return why a trial cannot run, according to its model and its recipe."""
         from initbench.tasks import find_task
         from initbench.training.refusals import data_refusal, model_refusal
 
@@ -86,7 +85,7 @@ class Compatibility:
         key = (row.parts.architecture, row.parts.dataset, row.spec.scheme)
         model = self._model(*key, dataset)
         if isinstance(model, Refusal):
-            # Where the initializer brings the scheme, another one may do.
+            # If the initializer brings the scheme, another initializer may work.
             brought = row.spec.scheme_named_by == ("initializer",)
             return Refusal(model.reason, "initializer") if brought else model
         if (*key, recipe) not in self._recipes:
@@ -99,13 +98,13 @@ class Compatibility:
         return self._recipes[*key, recipe]
 
     def _model(self, architecture: Part, data: Part, scheme: str, dataset: DatasetSpec) -> Refusal | ModelTraits:
-        """Return what a recipe may ask of a model, or why the model cannot be."""
+        """Return the traits of the model that a recipe needs, or why the model cannot be built or run."""
         from initbench.architectures.size import model_size
 
         assert dataset.inputs is not None
         if (architecture, data) not in self._sizes:
             size, component, values = None, architecture.component, architecture.values
-            with suppress(Exception):  # whatever speaks against the model is said when it is built and run
+            with suppress(Exception):  # building and running the model gives the reason
                 size = model_size(component, values, inputs=dataset.inputs, outputs=dataset.outputs)
             self._sizes[architecture, data] = size
         if (architecture, data, scheme) not in self._models:
@@ -113,7 +112,7 @@ class Compatibility:
         return self._models[architecture, data, scheme]
 
     def _try(self, architecture: Part, data: Part, scheme: str, dataset: DatasetSpec) -> Refusal | ModelTraits:
-        """Build the model and run it on two samples; what does not fit into memory is not built."""
+        """Build the model and run it on two samples; a model that does not fit into memory is not built."""
         import torch
 
         from initbench.architectures.size import too_large
@@ -126,10 +125,10 @@ class Compatibility:
             return Refusal(reason, None)
         try:
             model, result = _run(architecture, dataset, scheme, size)
-        except Exception as error:  # a model may raise anything at a shape that it is not made for
+        except Exception as error:  # a model may raise anything for a shape that it does not support
             is_argument = isinstance(error, ArgumentError)
             reason = str(error) if is_argument else first_line(error) or type(error).__name__
-            # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
+            # The arguments work in the standard scheme, so the suite is right and the scheme does not fit.
             if scheme != STANDARD and not isinstance(self._model(architecture, data, STANDARD, dataset), Refusal):
                 fails = "" if is_argument else f" fails in scheme {scheme}"
                 return Refusal(f"{name}{fails}: {reason}", None)
@@ -144,18 +143,18 @@ class Compatibility:
 
 
 def _is_given(architecture: Part, argument: str | None) -> bool:
-    """Return whether the suite gives an argument; for an error that names none, whether it gives any."""
+    """Return whether the suite gives an argument; for None, whether it gives any."""
     names = [argument] if argument else list(architecture.values)
     document, key = architecture.origin.document, architecture.origin.key
     return any(document.has((*key, name)) for name in names)
 
 
 def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | None) -> tuple[nn.Module, Any]:
-    """Return a model and its outputs for two samples; of a deep network the shallow one that it declares.
+    """Return a model and its outputs for two samples; a deep network is replaced by its shallow one.
 
-    On the CPU: on the meta device it would cost nothing, but the first operation there imports PyTorch's compiler,
-    which takes longer than a forward pass of most networks. Of those of 2 GB or more it does not; what fails there is
-    tried on the CPU, as not every operation has a form without values.
+    It runs on the CPU, because the first operation on the meta device imports PyTorch's compiler, which takes longer
+    than a forward pass of most networks. Networks of 2 GB or more run on the meta device; if they fail there, they are
+    tried on the CPU, because not every operation works without values.
     """
     import torch
 
@@ -176,14 +175,14 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
                 model = build_model(component, values, inputs, dataset.outputs, scheme)
                 return model, tensor_of(model.eval()(torch.zeros(_SAMPLES, *inputs.shape, dtype=kind)))
         except ArgumentError:
-            raise  # it would be refused with values too
+            raise  # it would also be refused with values
         except Exception:
             if not places:
                 raise
 
 
 def _refused(component: Component[Any], values: Mapping[str, Any], recipe: Recipe) -> str | None:
-    """Return why an initializer, or one that it starts from, cannot precede a training."""
+    """Return why an initializer or its base cannot be used with a recipe."""
     refuses = component.traits.refuses
     reason: str | None = None if refuses is None else refuses(values, recipe.optimizer, recipe.lr)
     for name in component.initializer_arguments:

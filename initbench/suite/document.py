@@ -1,8 +1,8 @@
-"""A YAML file as plain data that remembers the line of every key.
+"""A YAML file as plain data that knows the line of every key.
 
-The file is composed into nodes and these are converted here, so that nothing but plain data can come out: tags that
-build objects are refused, and anchors are expanded under a limit (an "alias bomb" is a small file that expands to
-billions of values). Aliases become copies: what is changed at one key stays as it was at the other.
+The file is composed into nodes, which are converted here, so the result is always plain data: tags that build objects
+are refused, and anchors are expanded under a limit (an "alias bomb" is a small file that expands to billions of
+values). Aliases become copies, so a change at one key does not change another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _MOST_NESTED = 20
 _LARGEST_INTEGER = 2**63 - 1
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {"null": "null", "bool": "true or false", "int": "an integer of at most 64 bits", "float": "a number"}
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")  # what no file can hold, and what ends a path or a name for other libraries
+# Halves of characters, which no file can hold, and the null character, which ends a path for other libraries.
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _PLAIN = "a suite is plain data"
 _EMPTY = "is empty; a suite needs name, dataset, architectures and initializers"
 
@@ -33,11 +34,11 @@ class Document:
     """A suite file.
 
     Attributes:
-        path: as the user gave it; for a value of the command line, the option.
+        path: as the user gave it; the option if the value is from the command line.
         text: the file's text.
         data: its content: mappings, lists and scalars.
-        lines: the line (from 1) of each key and list item; empty for a value of the command line.
-        overrides: where a value came from the command line, the option (``--set recipe.lr=0.1``).
+        lines: the line (from 1) of each key and list item; empty if the value is from the command line.
+        overrides: key → the option that set it on the command line (``--set recipe.lr=0.1``).
     """
 
     path: str
@@ -47,12 +48,12 @@ class Document:
     overrides: dict[Key, str] = field(default_factory=dict)
 
     def error(self, key: Key, problem: str, line: int | None = None) -> SuiteError:
-        """Return an error that says where it is: the file and line, or the option; and the key.
+        """Return an error with its file and line, or the option, and the key.
 
         Args:
-            key: what is wrong; where it has no line, the nearest one above it has.
-            problem: what is wrong with it.
-            line: of the key, where the document does not have it.
+            key: the wrong key; if it has no line, the nearest key above it gives one.
+            problem: the rest of the message.
+            line: of the key, if the document does not have it.
         """
         above = (key[:n] for n in range(len(key), -1, -1))
         known = next((part for part in above if part in self.lines or part in self.overrides), ())
@@ -71,12 +72,12 @@ class Document:
         return True
 
     def replace(self, key: Key, value: Any, option: str) -> None:
-        """Put a value of the command line in the place of what the file has.
+        """Replace a value of the file by a value of the command line.
 
         Args:
-            key: where; what holds it is there.
+            key: its parent must exist.
             value: plain data.
-            option: how the user wrote it, for messages.
+            option: as the user wrote it, for messages.
         """
         target: Any = self.data
         for part in key[:-1]:
@@ -93,7 +94,7 @@ class Origin:
     Attributes:
         document: the suite.
         key: of the component.
-        listed: the keys of arguments that are items of a list; the others stand below `key` by their names.
+        listed: the keys of arguments that are items of a list; the other arguments are below `key` by their names.
     """
 
     document: Document
@@ -101,11 +102,10 @@ class Origin:
     listed: Mapping[str, Key] = field(default_factory=dict)
 
     def error(self, problem: str) -> SuiteError:
-        """Return an error of the component."""
         return self.document.error(self.key, problem)
 
     def argument_error(self, error: ArgumentError) -> SuiteError:
-        """Return what a component says of an argument; of one of an initializer that is an argument: ``base.gain``."""
+        """Return the component's error about an argument; for an argument of a nested initializer, at ``base.gain``."""
         if not error.argument:
             return self.error(error.problem)
         name, *within = error.argument.split(".")
@@ -113,12 +113,10 @@ class Origin:
 
 
 def read(path: str | Path) -> Document:
-    """Read a suite file."""
     return parse(read_text(path, "*.y*ml", lambda problem, line: SuiteError(problem, str(path), line)), str(path))
 
 
 def parse(text: str, path: str) -> Document:
-    """Turn YAML text into a `Document`; see `read`."""
     document = Document(path, text, {})
     data = _Reader(document).read()
     if data is None:
@@ -130,13 +128,12 @@ def parse(text: str, path: str) -> Document:
 
 
 def parse_value(text: str, option: str) -> Any:
-    """Return the plain data that YAML text stands for, null where it is empty."""
     return _Reader(Document(option, text, {}), has_lines=False).read()
 
 
 @dataclass
 class _Reader:
-    """Converts the text of a document, and notes the lines of its keys."""
+    """Converts YAML text and records the lines of its keys."""
 
     document: Document
     has_lines: bool = True
@@ -152,7 +149,7 @@ class _Reader:
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that an anchor is defined twice, which YAML allows
+                warnings.simplefilter("ignore")  # an anchor is defined twice, which YAML allows
                 node = self.yaml.compose(self.document.text)
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if self.has_lines and error.problem_mark is not None else None
@@ -170,7 +167,7 @@ class _Reader:
         if self.has_lines:
             self.document.lines.setdefault(key, node.start_mark.line + 1)
         if any(node is other for other in self.above):
-            raise self._error(key, node, "an alias refers to what it stands in")
+            raise self._error(key, node, "an alias refers to a value that contains it")
         if self.values > _MOST_VALUES:
             raise self._error((), node, f"expands to more than {_MOST_VALUES} values; use fewer aliases")
         if len(key) > _MOST_NESTED:
@@ -200,14 +197,14 @@ class _Reader:
             if name in converted:
                 first = self.document.lines.get((*key, name))
                 hint = "" if first is None else f" (first on line {first})"
-                raise self._error((*key, name), key_node, f"stands twice{hint}")
+                raise self._error((*key, name), key_node, f"is given twice{hint}")
             if self.has_lines:
                 self.document.lines.setdefault((*key, name), key_node.start_mark.line + 1)
             converted[name] = self._value(value_node, (*key, name))
         return converted
 
     def _scalar(self, node: Any, kind: str, key: Key) -> Any:
-        if kind in {"str", "timestamp"}:  # a suite has no dates: `name: 2026-11-21` is a text
+        if kind in {"str", "timestamp"}:  # a suite has no dates: `name: 2026-11-21` is text
             if _UNUSABLE.search(node.value):
                 raise self._unusable(key, node)
             return node.value
@@ -224,7 +221,7 @@ class _Reader:
 
     def _unusable(self, key: Key, node: Any) -> SuiteError:
         [character, *_] = _UNUSABLE.findall(node.value)
-        return self._error(key, node, f"holds {visible(character)}, which is no character of a text")
+        return self._error(key, node, f"holds {visible(character)}, which text cannot contain")
 
     def _error(self, key: Key, node: Any, problem: str) -> SuiteError:
         return self.document.error(key, problem, node.start_mark.line + 1 if self.has_lines else None)

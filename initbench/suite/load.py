@@ -1,4 +1,4 @@
-"""From a suite file to a `Suite`: every name looked up, every argument checked, every list crossed."""
+"""From a suite file to a `Suite`: every name is looked up, every argument checked, every list crossed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from initbench.training.named_recipes import RECIPES
 from initbench.training.recipe import Recipe
 
 USE = "use"
-"""The key of the recipe that a suite's recipe starts from; no field of it."""
-# What stands in the place of another field, or says what it means: with another value of the first the others go.
+"""The key that names the recipe from which a suite's recipe starts; it is not a field."""
+# Fields that replace or define others: if the suite changes the first, the named recipe loses the others.
 _BELONG_TO = {
     "epochs": ("steps",),
     "steps": ("epochs",),
@@ -43,13 +43,13 @@ _BELONG_TO = {
 
 @dataclass(frozen=True)
 class Suite:
-    """What a suite file asks for; keys that are as in the file are described at `SuiteFile`.
+    """A suite file with its meaning; keys that are as in the file are described at `SuiteFile`.
 
     Attributes:
-        document: the file, for messages and to keep beside the results.
-        datasets: in the order of the file, every combination of listed values, as all that follow.
-        recipes: without rules, which are applied to these.
-        search: what is tuned; None if nothing is.
+        document: the file, for messages and to store beside the results.
+        datasets: every combination of listed values, in the order of the file, as in all other sections.
+        recipes: before rules, which are applied to these.
+        search: the tuning; None if there is none.
     """
 
     document: Document
@@ -72,7 +72,7 @@ class Suite:
     claims: tuple[Claim, ...] = ()
 
     def resolved(self) -> dict[str, Any]:
-        """Return what a report needs of the suite, as ``resolved.json`` in its folder holds it."""
+        """Return the part of the suite that a report needs, the content of ``resolved.json``."""
         return {
             "schema": SCHEMA,
             "name": self.name,
@@ -90,11 +90,11 @@ def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | N
 
     Args:
         path: the YAML file.
-        assignments: ``KEY=VALUE`` overrides, applied before anything is checked (see `initbench.suite.overrides`).
-        seeds: the number of seeds, in place of the suite's.
+        assignments: ``KEY=VALUE`` overrides, applied before any check (see `initbench.suite.overrides`).
+        seeds: the number of seeds, instead of the suite's.
 
     Raises:
-        SuiteError: what is wrong, with file, line and key.
+        SuiteError: an invalid suite, with file, line and key.
     """
     document = read(path)
     for assignment in assignments:
@@ -105,12 +105,11 @@ def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | N
 
 
 def suite_of(document: Document) -> Suite:
-    """Check a document; see `load_suite`."""
     file = validate(document)
     recipes = _cross_recipes(document, file.recipe)
     for index, rule in enumerate(file.rules):
         _check_rule(document, rule, ("rules", index))
-    # A dataset reads its files and an architecture needs the shape of the inputs: the driver and the planner try them.
+    # Datasets read files and architectures need the shape of the inputs: the driver and the planner try them later.
     datasets = _section(document, "dataset", DATASETS, file.dataset, call=False)
     architectures = _section(document, "architectures", ARCHITECTURES, file.architectures, call=False)
     initializers = _section(document, "initializers", INITIALIZERS, file.initializers)
@@ -122,7 +121,7 @@ def suite_of(document: Document) -> Suite:
         _check_factors(document, file.compare, components, recipes[0].recipe)
     tuned = set() if search is None else {tuned.key for tuned in search.ranges}
     if factor := next((factor for factor in file.compare if factor in tuned), None):
-        raise document.error(("compare",), f"{factor} is tuned: each treatment chooses its own, so it tells none apart")
+        raise document.error(("compare",), f"{factor} is tuned, so each treatment has its own value")
     return Suite(
         document=document,
         name=file.name,
@@ -146,7 +145,7 @@ def suite_of(document: Document) -> Suite:
 
 
 def describe_datasets(suite: Suite) -> tuple[Part, ...]:
-    """Return each dataset of a suite, in its order, with what it asks of a model, or what is missing to know it.
+    """Return each dataset of a suite, in order, with its inputs and outputs, or with the files that it lacks.
 
     The driver does this once, before the plan, because it may read files.
     """
@@ -181,7 +180,6 @@ def describe_datasets(suite: Suite) -> tuple[Part, ...]:
 def _section(
     document: Document, section: str, registry: Registry[Any], entries: Iterable[Entry], *, call: bool = True
 ) -> tuple[Part, ...]:
-    """Return every combination of a section's entries."""
     parts: dict[tuple[str, str | None], Part] = {}
     for index, entry in enumerate(entries):
         key = entry_key(document, section, index)
@@ -194,7 +192,7 @@ def _section(
         for arguments, origin in cross(document, entry.model_extra or {}, key, component.takes_a_list, nested):
             scheme = None
             if registry is ARCHITECTURES and (scheme := arguments.pop("scheme", None)) is not None:
-                # One that this architecture or the scheme refuses is no mistake: the pair is incompatible.
+                # A scheme that this architecture refuses is not an error: the pair is incompatible.
                 known = scheme_names(component)
                 if scheme not in known:
                     hint = nearest(scheme, known, list_all=False) if isinstance(scheme, str) else ""
@@ -203,7 +201,7 @@ def _section(
             part = part_of(component, arguments, origin, scheme=scheme, call=call)
             same = (part.spec.model_dump_json(), part.scheme)
             if same in parts:
-                raise document.error(key, f"the same {entry.name} stands twice in {section}")
+                raise document.error(key, f"the same {entry.name} is given twice in {section}")
             parts[same] = part
     return tuple(parts.values())
 
@@ -211,9 +209,9 @@ def _section(
 def _cross_recipes(document: Document, written: Mapping[str, Any]) -> tuple[RecipePart, ...]:
     """Return every recipe of a suite.
 
-    ``use`` names a registered recipe, or several in a list, and the other keys are set on top of it. The recipe's own
-    value of a field goes where the suite sets what that field belongs to otherwise: ``steps`` in the place of its
-    ``epochs``, or another ``schedule`` than that of its ``milestones``.
+    ``use`` names a registered recipe or a list of them; the other keys are set on top. If the suite sets a field that
+    replaces or redefines another one, the named recipe's value of the other is dropped: ``steps`` replaces its
+    ``epochs``, and another ``schedule`` drops its ``milestones``.
     """
     key: Key = ("recipe",)
     named = written.get(USE, [])
@@ -230,14 +228,14 @@ def _cross_recipes(document: Document, written: Mapping[str, Any]) -> tuple[Reci
         fields = _on_named(asked) if USE in asked else asked
         recipe = recipe_of(document, fields, key)
         if USE in written and any(recipe == part.recipe for part in parts):
-            problem = f"comes to the same recipe twice, the second time with {asked[USE]}"
+            problem = f"gives the same recipe twice, the second time with {asked[USE]}"
             raise document.error((*key, USE), problem)
         parts.append(RecipePart(fields, recipe))
     return tuple(parts)
 
 
 def _on_named(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a combination on top of those of the recipe that it starts from."""
+    """Return the fields of a combination on top of the recipe that it starts from."""
     named = RECIPES.get(fields[USE]).fields
     known = Recipe.model_fields
     defaults = {name: known[name].default if name in known else None for name in fields}
@@ -250,8 +248,8 @@ def _on_named(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _check_factors(
     document: Document, compare: Sequence[str], components: Mapping[str, Sequence[Part]], recipe: Recipe
 ) -> None:
-    """Refuse a factor that nothing in the suite has, or that stands twice."""
-    # As many trials as it takes for each component to stand in one.
+    """Refuse a factor that no trial has, or that is given twice."""
+    # Enough trials that each component occurs in one.
     trials = [
         {kind: parts[min(n, len(parts) - 1)].spec.model_dump() for kind, parts in components.items()}
         | {"recipe": recipe.model_dump()}
@@ -263,7 +261,7 @@ def _check_factors(
         if factor not in known:
             raise document.error(key, f"no trial has {dotted((factor,))}{nearest(factor, known)}")
         if factor in compare[:index]:
-            raise document.error(key, f"{factor} stands twice")
+            raise document.error(key, f"{factor} is given twice")
 
 
 def _check_rule(document: Document, rule: Rule, key: Key) -> None:

@@ -1,9 +1,9 @@
-"""``--set KEY=VALUE``: what the command line changes in a suite before anything is checked.
+"""``--set KEY=VALUE``: overrides of a suite from the command line, applied before any check.
 
 A key is a path: ``recipe.epochs``. In a section of components (``architectures``, ``initializers``, ``probes``,
-``dataset``) it goes to every entry whose component has the argument (``architectures.width``), or to those of one
-name (``initializers.metainit.steps``, ``initializers.metainit.base.gain``). In ``tune`` keys
-have dots of their own: ``tune.recipe.lr`` is its key ``recipe.lr``.
+``dataset``) it applies to every entry whose component has the argument (``architectures.width``), or to the entries of
+one name (``initializers.metainit.steps``, ``initializers.metainit.base.gain``). In ``tune`` the keys contain dots:
+``tune.recipe.lr`` is its key ``recipe.lr``.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class _Entries:
     Args:
         document: is changed.
         section: its key.
-        option: how the user wrote it.
+        option: as the user wrote it.
     """
 
     def __init__(self, document: Document, section: str, option: str) -> None:
         self.document, self.section, self.option = document, section, option
         listed = document.data.get(section)
-        if section == "probes" and section not in document.data:  # a suite that names none has the default ones
+        if section == "probes" and section not in document.data:  # a suite without them has the defaults
             listed = [*DEFAULT_PROBES]
         self.listed = listed
         entries = dict(enumerate(listed)) if isinstance(listed, list) else {None: listed}
@@ -79,7 +79,6 @@ class _Entries:
         }
 
     def set(self, path: Sequence[str], value: Any) -> None:
-        """Set an argument in every entry that has it."""
         dotted = ".".join(path)
         names = [name for name in self.keys.values() if name is not None]
         named = max((name for name in names if f"{dotted}.".startswith(f"{name}.")), key=len, default=None)
@@ -100,7 +99,7 @@ class _Entries:
             known.update(arguments)
             if path[0] in arguments:
                 having[key] = component
-        if understood and not having:  # of entries that are malformed the schema says what is wrong
+        if understood and not having:  # the schema reports malformed entries
             problem = f"{named} has no argument {path[0]!r}"
             if named is None:
                 problem = f"nothing in {self.section} has the name or an argument {path[0]!r}"
@@ -112,7 +111,7 @@ class _Entries:
             self._set(key, component, path, value)
 
     def _set(self, key: Key, component: Component[Any], path: Sequence[str], value: Any) -> None:
-        """Set an argument of one component, or of one among its arguments, which may be several in a list."""
+        """Set an argument of a component, or of a component (or list of components) among its arguments."""
         document, name = self.document, path[0]
         entry = _at(document, key)
         if isinstance(entry, str):  # `digits` is short for {name: digits}
@@ -145,13 +144,13 @@ def _at(document: Document, key: Key) -> Any:
 
 
 def _name(entry: Any) -> str | None:
-    """Return an entry's name; None where it has none, which the schema then says."""
+    """Return an entry's name; None if it has none, which the schema reports."""
     name = entry.get("name") if isinstance(entry, dict) else entry
     return name if isinstance(name, str) else None
 
 
 def _component(registry: Registry[Any], name: str | None) -> Component[Any] | None:
-    """Return a component; None where its name is wrong, which is said where it stands."""
+    """Return a component; None if its name is wrong, which is reported at the entry."""
     try:
         return None if name is None else registry.get(name)
     except UnknownNameError:
@@ -159,7 +158,6 @@ def _component(registry: Registry[Any], name: str | None) -> Component[Any] | No
 
 
 def parse_only(option: str) -> dict[str, Any]:
-    """Return the condition of ``--only initializer=metainit,kaiming``."""
     key, equals, values = option.partition("=")
     if not equals or not key.strip() or not values.strip():
         problem = "write --only KEY=VALUE,VALUE such as --only initializer=metainit,kaiming"

@@ -1,6 +1,6 @@
-"""What planning is made of: `Part`, a component that is checked once and knows where it is written, and `Row`.
+"""The parts of a plan: `Part`, a checked component that knows where it is written, and `Row`.
 
-A list where one value is expected is crossed: each combination of the listed values is a part of its own.
+A list in place of a single value is crossed: each combination of listed values is a part of its own.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Part:
     """An initializer, architecture, dataset or probe of a suite.
 
     Attributes:
-        component: what is registered under its name.
+        component: the registered component.
         values: all its arguments, as its factory takes them.
         spec: the same as plain data.
-        origin: where it is written.
-        scheme: of an architecture, the scheme that the suite asks for; of an initializer, the one that it needs, or
-            that one needs from which it starts; None for any.
-        described: of a dataset, what it asks of a model; None if that is not known without its files.
-        absent: of a dataset whose files are absent, what to put where.
-        written: the part that the suite writes, of one that a rule or a search has changed.
+        origin: its position in the suite.
+        scheme: for an architecture, the scheme in the suite; for an initializer, the scheme that it or its base needs;
+            None for any.
+        described: for a dataset, its inputs and outputs; None if they are unknown without its files.
+        absent: for a dataset whose files are absent, which file to put where.
+        written: if a rule or a search has changed the part, the part as the suite writes it.
     """
 
     component: Component[Any]
@@ -54,11 +54,10 @@ class Part:
 
     @cached_property
     def properties(self) -> dict[str, Any]:
-        """What conditions on a trial can name of it."""
+        """The properties that conditions on a trial can use."""
         return component_properties(self.component.kind, self.spec.name, self.spec.arguments)
 
     def changed(self, values: Mapping[str, Any], origin: Origin) -> Part:
-        """Return an initializer with other values."""
         return part_of(self.component, {**self.values, **values}, origin, written=self.written or self)
 
 
@@ -67,7 +66,7 @@ class RecipePart:
     """A recipe of a suite.
 
     Attributes:
-        fields: those that the suite sets, or the recipe that it starts from.
+        fields: those that the suite, or the recipe that it starts from, sets.
         recipe: with all others at their defaults.
     """
 
@@ -76,13 +75,10 @@ class RecipePart:
 
     @cached_property
     def properties(self) -> dict[str, Any]:
-        """What conditions on a trial can name of it."""
         return {f"recipe.{name}": value for name, value in self.recipe.plain().items()}
 
 
 class Parts(NamedTuple):
-    """What a trial is made of."""
-
     dataset: Part
     architecture: Part
     recipe: RecipePart
@@ -91,17 +87,17 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a plan: a trial, and what becomes of it.
+    """A row of a plan: a trial and its status.
 
     Attributes:
         spec: the trial; its dataset is described in rows that run, and in those that only the selection leaves out.
-        parts: what it is made of.
+        parts: the trial's components and recipe.
         status: ``run``; ``unselected`` by ``--only``; ``excluded`` by the suite; ``incompatible``, with a reason; or
             ``waiting`` for the files of its dataset.
         reason: why it cannot run, whether or not it is selected; empty if it can.
-        blames: of an incompatible row, what the architecture does not go with; None if its scheme or the recipe is
-            refused, whatever the initializer and the dataset.
-        tries: of a suite that tunes, a row for each try of its search, in ascending order of what is tried.
+        blames: for an incompatible row, the part that the architecture does not fit; None if its scheme or the recipe
+            is refused for every initializer and dataset.
+        tries: if the suite tunes, a row for each try of its search, in ascending order of the values.
     """
 
     spec: TrialSpec
@@ -113,7 +109,6 @@ class Row:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """What conditions on the trial can name."""
         dataset, architecture, recipe, initializer = (part.properties for part in self.parts)
         arguments = self.parts.architecture.spec.arguments
         return properties(arguments, self.spec.scheme, self.spec.seed, architecture, initializer, dataset, recipe)
@@ -131,11 +126,11 @@ def part_of(
     """Return a component with its arguments checked and its defaults filled in.
 
     Args:
-        component: what is registered.
+        component: the registered component.
         arguments: as a suite writes them.
-        origin: where it is written.
-        scheme: that the suite asks for, of an architecture.
-        call: whether the factory is asked too.
+        origin: its position in the suite.
+        scheme: for an architecture, the scheme in the suite.
+        call: whether to call the factory too.
         written: see `Part`.
     """
     try:
@@ -150,7 +145,7 @@ def part_of(
 
 
 def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe:
-    """Return the recipe with these fields; lists of YAML become tuples."""
+    """Return the recipe with these fields; YAML lists become tuples."""
     try:
         return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
     except ValidationError as error:
@@ -160,12 +155,11 @@ def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe
 
 
 def recipe_takes_a_list(field: str) -> bool:
-    """Return whether a list is one value of this field of a recipe (and so is not crossed)."""
     return field in Recipe.model_fields and tuple in types_of(Recipe.model_fields[field].annotation)
 
 
 def needed_scheme(component: Component[Any], values: Mapping[str, Any]) -> str | None:
-    """Return the scheme that an initializer needs, or one of those that it starts from; None for any."""
+    """Return the scheme that an initializer or its base needs; None for any."""
     bases = (values[name] for name in component.initializer_arguments)
     inner = (needed_scheme(base.component, base.arguments) for base in bases if base is not None)
     return component.traits.scheme or next(filter(None, inner), None)
@@ -178,13 +172,13 @@ def cross(
     takes_a_list: Callable[[str], bool],
     initializers: Collection[str] = (),
 ) -> list[tuple[dict[str, Any], Origin]]:
-    """Return every combination of the listed values; those of an initializer among the arguments are crossed too.
+    """Return every combination of the listed values, including the values of initializers among the arguments.
 
     Args:
         document: for messages.
-        arguments: as the suite has them.
-        key: of what has the arguments.
-        takes_a_list: whether a list is one value of the argument of this name.
+        arguments: as in the suite.
+        key: of the entry with the arguments.
+        takes_a_list: whether a list is a single value of the argument with this name.
         initializers: the names of arguments that are initializers.
     """
     axes = []
@@ -194,7 +188,7 @@ def cross(
             values = [(at, made) for at, item in values for made in _inside(document, item, at)]
         axes.append([(name, item) for item in values])
     if math.prod(map(len, axes)) > MOST_TRIALS:
-        raise document.error(key, f"comes to more than {MOST_TRIALS} combinations")
+        raise document.error(key, f"gives more than {MOST_TRIALS} combinations")
     crossed = []
     for combination in itertools.product(*axes):
         listed = {name: at for name, (at, _) in combination if name in initializers}
@@ -203,7 +197,7 @@ def cross(
 
 
 def _values(document: Document, value: Any, key: Key, *, takes_a_list: bool) -> list[tuple[Key, Any]]:
-    """Return each value that is listed, with its key; a list of a list-typed argument is one value unless nested."""
+    """Return each listed value with its key; a list of a list-typed argument is a single value unless nested."""
     if not isinstance(value, list) or (takes_a_list and not any(isinstance(item, list) for item in value)):
         return [(key, value)]
     if not value:
@@ -211,13 +205,13 @@ def _values(document: Document, value: Any, key: Key, *, takes_a_list: bool) -> 
     once: set[str] = set()
     for index, item in enumerate(value):
         if repr(item) in once:
-            raise document.error((*key, index), f"{show(item)} stands twice")
+            raise document.error((*key, index), f"{show(item)} is given twice")
         once.add(repr(item))
     return [((*key, index), item) for index, item in enumerate(value)]
 
 
 def _inside(document: Document, value: Any, key: Key) -> list[Any]:
-    """Return every combination within an initializer that is an argument; what is wrong with one is said later."""
+    """Return every combination within an initializer that is an argument; errors in it are reported later."""
     try:
         component = INITIALIZERS.get(value["name"])
     except (TypeError, KeyError, AttributeError, UnknownNameError):

@@ -1,4 +1,4 @@
-"""From a suite to its plan: a table of trials, made by passes from rows to rows. Pure: nothing is read or written."""
+"""From a suite to its plan: a table of trials, made by passes from rows to rows. Nothing is read or written."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ _KINDS = {
     "recipe": "recipe",
     "seeds": "seed",
 }
-"""What conditions call the sections of a suite, see `initbench.comparing.conditions.kind_of`."""
+"""Section of a suite → its name in conditions, see `initbench.comparing.conditions.kind_of`."""
 _MOST_REASONS = 5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a suite comes to.
+    """The plan of a suite.
 
     Attributes:
-        rows: all trials, those that run in the order of the file: all cells at the first seed before the second seed.
-        refused: each cell that cannot run, whether or not ``--only`` leaves it out, at its first seed and with its
-            first reason: what is refused whatever the initializer is here with every initializer.
-        tuned: of a suite that tunes, what each seed of each cell that runs searches and comes to.
+        rows: all trials; those that run are in the order of the file, all cells at the first seed before the second
+            seed.
+        refused: each cell that cannot run, also if ``--only`` leaves it out, at its first seed and with its first
+            reason. A pair that is refused for every initializer is here with every initializer.
+        tuned: if the suite tunes, the searches and final trials of each seed of each cell that runs.
     """
 
     rows: tuple[Row, ...]
@@ -49,17 +50,16 @@ class Plan:
 
     @cached_property
     def trials(self) -> tuple[TrialSpec, ...]:
-        """What runs, in this order."""
         return tuple(row.spec for row in self.rows if row.status == "run")
 
     @cached_property
     def unselected(self) -> tuple[TrialSpec, ...]:
-        """The trials of the suite that ``--only`` left out; labels tell trials apart from these too."""
+        """The trials that ``--only`` left out; they count for labels."""
         return tuple(row.spec for row in self.rows if row.status == "unselected" and row.spec.id)
 
     @cached_property
     def waiting(self) -> dict[Part, list[Row]]:
-        """What can run only when the files of a dataset are there, by dataset."""
+        """The rows that wait for the files of a dataset, by dataset."""
         waiting: dict[Part, list[Row]] = {}
         for row in self.rows:
             if row.status == "waiting":
@@ -79,26 +79,25 @@ class Plan:
 
     @property
     def excluded(self) -> int:
-        """How many trials ``exclude`` left out."""
         return sum(row.status == "excluded" for row in self.rows)
 
     @property
     def awaited(self) -> int:
-        """How many final trials are not known before searches have results; those that agree are counted apart."""
+        """The number of final trials that are unknown until searches have results; equal ones count separately."""
         return sum(len(trial.awaited) for trial in self.tuned)
 
     @property
     def reasons(self) -> str:
-        """Why pairs cannot run, each reason once, in one line; empty where all can."""
+        """The reasons why pairs cannot run, each once, in one line."""
         reasons = [*dict.fromkeys(row.reason for row in self.incompatible)]
         more = len(reasons) - _MOST_REASONS
         return "; ".join([*reasons[:_MOST_REASONS], *[f"and {more} more"] * (more > 0)])
 
     def missing(self, statuses: Mapping[str, str]) -> tuple[TrialSpec, ...]:
-        """Return the trials without a result; a failed one is tried again.
+        """Return the trials without a result; failed ones are tried again.
 
         Args:
-            statuses: trial id → status, as the ledger has them.
+            statuses: trial id → status, as in the ledger.
         """
         return tuple(t for t in self.trials if statuses.get(t.id) not in {"finished", "diverged"})
 
@@ -114,13 +113,13 @@ def plan(
 
     Args:
         suite: checked by `load_suite`.
-        only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them. What is tuned has there the value as written.
-        descriptions: of its datasets, as `initbench.suite.load.describe_datasets` returns them.
-        found: what search trials came to, by id, of a suite that tunes: its final trials follow from them.
+        only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them. Tuned keys have the value as written.
+        descriptions: the suite's datasets, as `initbench.suite.load.describe_datasets` returns them.
+        found: if the suite tunes, the results of search trials by id, on which the final trials depend.
 
     Raises:
-        SuiteError: a rule, ``exclude`` or filter that no trial meets; an architecture that serves none of the tasks; a
-            rule or an argument that the component refuses; two entries or rules that make the same trial.
+        SuiteError: a rule, ``exclude`` or filter that no trial meets; an architecture that supports none of the tasks;
+            a rule or an argument that the component refuses; two entries or rules that make the same trial.
     """
     written = _cross(suite, descriptions)
     filters = [(option, parse_only(option)) for option in only]
@@ -144,7 +143,7 @@ def plan(
             refused.setdefault(row.spec.model_dump_json(exclude={"seed"}), row)
     if tries is None:
         return Plan(tuple(rows), tuple(refused.values()))
-    described = sorted((row for row in rows if row.spec.id), key=lambda row: row.status)  # those that run come first
+    described = sorted((row for row in rows if row.spec.id), key=lambda row: row.status)  # rows that run come first
     trials, tuned = search(described, tries, suite.compare, found or {})
     others = (row for row in rows if not row.spec.id)
     return Plan((*trials, *others), tuple(refused.values()), tuned)
@@ -164,7 +163,7 @@ def _cross(suite: Suite, datasets: Sequence[Part]) -> list[Row]:
     )
     each = 1 if suite.search is None else suite.search.tries + len(suite.search.protocols)
     if len(cells) * len(suite.seeds) * each > MOST_TRIALS:
-        raise suite.document.error((), f"comes to more than {MOST_TRIALS} trials")
+        raise suite.document.error((), f"gives more than {MOST_TRIALS} trials")
     undescribed = {part: DatasetSpec(**dict(part.spec)) for part in datasets}
     names = {part.spec.name for part in suite.initializers}
     tuned = {name: () if suite.search is None else suite.search.keys(name) for name in names}
@@ -197,7 +196,7 @@ def _scheme(parts: Parts) -> dict[str, Any]:
 
 
 def _rules(suite: Suite, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with the rules applied in their order; each is matched against the trial before all of them."""
+    """Return the rows with the rules applied in order; each rule is matched against the trial before all of them."""
     conditions = [Matcher(rule.when) for rule in suite.rules]
 
     @cache
@@ -231,7 +230,6 @@ def _rules(suite: Suite, rows: Sequence[Row]) -> list[Row]:
 
 
 def _changed(part: Part, values: Mapping[str, Any], origin: Origin) -> Part:
-    """Return an initializer with the values that a rule sets."""
     for name, value in values.items():
         if isinstance(value, list) and not part.component.takes_a_list(name):
             raise origin.document.error((*origin.key, name), f"a rule sets one value, got {show(value)}")
@@ -243,7 +241,7 @@ def _changed(part: Part, values: Mapping[str, Any], origin: Origin) -> Part:
 
 
 def _select(rows: Iterable[Row], exclude: Iterable[dict[str, Any]], only: Iterable[dict[str, Any]]) -> list[Row]:
-    """Return the rows, those marked that the suite excludes and that the command line does not select."""
+    """Return the rows, with a status for those that the suite excludes or the command line does not select."""
     excluding, selecting = [Matcher(condition) for condition in exclude], [Matcher(condition) for condition in only]
     if not excluding and not selecting:
         return list(rows)
@@ -258,7 +256,7 @@ def _select(rows: Iterable[Row], exclude: Iterable[dict[str, Any]], only: Iterab
 
 
 def _with_tries(row: Row, tries: Tries, compatibility: Compatibility) -> Row:
-    """Return a row with the tries of its search; a cell that could not try all that the others try runs at none."""
+    """Return a row with the tries of its search; if a cell cannot run a try, it runs none."""
     if row.status == "excluded" or row.reason:
         return row
     made = tries.of(row)
@@ -269,9 +267,9 @@ def _with_tries(row: Row, tries: Tries, compatibility: Compatibility) -> Row:
 
 
 def _once(suite: Suite, rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with what their data are, if that is known, and each trial once.
+    """Return each trial once, with its dataset described if that is known.
 
-    If both the suite and an initializer ask for a trial's scheme, it is kept once.
+    A trial whose scheme both the suite and an initializer ask for is kept once.
     """
     once: dict[str | int, Row] = {}
     for number, row in enumerate(rows):
@@ -294,7 +292,7 @@ def _once(suite: Suite, rows: Iterable[Row]) -> list[Row]:
 
 
 def _same_trial(suite: Suite, row: Row, other: Row) -> SuiteError:
-    """Return that two entries come to the same trial, by which labels they are told apart, and why they do."""
+    """Return the error that two entries make the same trial, with the labels that differ, and why they do."""
     set_by_rules = {*row.spec.set_by_rules}
     for name in ("dataset", "architecture", "initializer"):
         part, first = (_as_written(getattr(each.parts, name)) for each in (row, other))
@@ -302,18 +300,18 @@ def _same_trial(suite: Suite, row: Row, other: Row) -> SuiteError:
             continue
         labels = component_labels([part.spec.model_dump(), first.spec.model_dump()])
         if labels[0] == labels[1]:
-            problem = f"comes to the same trial as {dotted(first.origin.key)} (defaults and rules applied)"
+            problem = f"gives the same trial as {dotted(first.origin.key)} (defaults and rules applied)"
         else:
             mine, its = part.spec.arguments, first.spec.arguments
             differ = {f"initializer.{key}" for key in {*mine, *its} if mine.get(key) != its.get(key)}
             where = "" if part.origin.key == first.origin.key else f" of {dotted(first.origin.key)}"
             why = _which_rules(suite, differ & set_by_rules)
-            problem = f"{labels[0]} comes to the same trial as {labels[1]}{where}{why}"
+            problem = f"{labels[0]} gives the same trial as {labels[1]}{where}{why}"
         return part.origin.error(problem)
     asked = suite.document.data.get("recipe", {})
     crossed = {f"recipe.{name}" for name, value in asked.items() if isinstance(value, list)}
     why = _which_rules(suite, crossed & set_by_rules)
-    return suite.document.error(("recipe",), f"two of its combinations come to the same trial{why}")
+    return suite.document.error(("recipe",), f"two of its combinations give the same trial{why}")
 
 
 def _as_written(part: Part) -> Part:
@@ -321,7 +319,7 @@ def _as_written(part: Part) -> Part:
 
 
 def _which_rules(suite: Suite, keys: Iterable[str]) -> str:
-    """Return which rules set these keys (``recipe.lr``), in words that follow; nothing where none does."""
+    """Return which rules set these keys (``recipe.lr``), as the end of a sentence; empty if none does."""
     parts = []
     for key in sorted(keys):
         kind, _, name = key.partition(".")
@@ -333,11 +331,11 @@ def _which_rules(suite: Suite, keys: Iterable[str]) -> str:
 def _check_conditions(
     suite: Suite, written: Sequence[Row], selected: Sequence[Row], filters: Sequence[tuple[str, dict[str, Any]]]
 ) -> None:
-    """Refuse conditions that no row meets: they are misspelled.
+    """Refuse conditions that no row meets, because they are misspelled.
 
     Args:
         suite: with its rules, excludes and claims.
-        written: the rows before rules, which these are matched against.
+        written: the rows before rules, against which rules are matched.
         selected: the same rows after them.
         filters: the options of the command line, with their conditions.
     """
@@ -360,7 +358,7 @@ def _check_conditions(
     else:
         claimed = []
     probes = [probe.name for probe in suite.probes]
-    tuned = suite.document.data.get("tune") or ()  # a smoke run plans no search
+    tuned = suite.document.data.get("tune") or ()  # a smoke run has no search
     wrong = check_claims(suite.claims, suite.published, claimed, seen, probes=probes, tuned=tuned, changed=changed)
     for place, reason in wrong:
         raise suite.document.error(place, reason)

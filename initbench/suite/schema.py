@@ -1,10 +1,10 @@
-"""The schema of a suite file: which keys there are, of which types, with which defaults."""
+"""The schema of a suite file: its keys, their types and defaults."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -23,6 +23,9 @@ from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.suite.document import Document
 from initbench.suite.tuning import Tune
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
 _MINUTES = 10.0
@@ -31,19 +34,16 @@ _ONE_OR_SEVERAL = {"dataset", "compare"}
 
 
 def _name_alone(value: Any) -> Any:
-    """Read ``kaiming`` as ``{name: kaiming}``."""
     if not isinstance(value, str | dict | Entry):
         raise ValueError(f"must be a name or a mapping {{name: ...}}, got {show(value)}")  # pydantic's protocol
     return {"name": value} if isinstance(value, str) else value
 
 
 def _listed(value: Any) -> Any:
-    """Read one value as a list of it."""
     return value if isinstance(value, list) else [value]
 
 
 def _factors(value: Any) -> Any:
-    """Read one factor as a list of it."""
     if not isinstance(value, str | list):
         raise ValueError(f"must be a factor or a list of factors, got {show(value)}")  # pydantic's protocol
     return _listed(value)
@@ -70,7 +70,7 @@ def _counted(value: Any) -> Any:
 
 
 class Entry(BaseModel):
-    """A component by name; its other keys are arguments, checked against the component itself."""
+    """A component by name; the other keys are arguments, checked against the component itself."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -81,7 +81,7 @@ NamedEntry = Annotated[Entry, BeforeValidator(_name_alone)]
 
 
 class Rule(BaseModel):
-    """What the suite sets for the pairs that match."""
+    """Values that the suite sets for the trials that match."""
 
     model_config = _STRICT
 
@@ -92,19 +92,19 @@ class Rule(BaseModel):
     @model_validator(mode="after")
     def _sets_something(self) -> Self:
         if not self.recipe and not self.initializer:
-            raise ValueError("sets nothing; give it recipe: {...} or initializer: {...}")
+            raise ValueError("sets nothing; add recipe: {...} or initializer: {...}")
         return self
 
 
 class Resources(BaseModel):
-    """What each trial takes.
+    """The resources of each trial.
 
     Attributes:
-        cpus: CPU cores; no fewer than ``recipe.threads`` are taken.
-        gpus: the fraction of a GPU, 0 for none: a trial uses one.
-        shared_networks_gb: disk that initialized networks may take which several trials start from; 0 to share none.
-        minutes: most wall time of one attempt; a trial that takes longer has failed. None for any.
-        memory_gb: most memory in gigabytes (10⁹ bytes, that of a GPU not counted), as `minutes`.
+        cpus: CPU cores, at least ``recipe.threads``.
+        gpus: the fraction of a GPU, 0 for none; a trial uses at most one.
+        shared_networks_gb: disk space for initialized networks that several trials start from; 0 to share none.
+        minutes: the longest wall time of one attempt; a longer trial fails. None for no limit.
+        memory_gb: the most memory in gigabytes (10⁹ bytes, without GPU memory), as `minutes`.
     """
 
     model_config = _STRICT
@@ -124,13 +124,13 @@ class Resources(BaseModel):
 
 
 class Checkpoints(BaseModel):
-    """When trials under way are kept on disk, and where. It changes no number and is no part of a trial's id.
+    """When and where running trials are saved. It changes no number and is not part of a trial's id.
 
     Attributes:
         every_epochs: epochs between two checkpoints of a trial.
-        every_minutes: minutes between them, in the place of `every_epochs`; where neither is given 10.
-        folder: in it a folder of the suite's name has them; None for ``checkpoints`` beside the ledger. Nodes of a
-            cluster have to reach it at the same path.
+        every_minutes: minutes between them, instead of `every_epochs`; 10 if neither is given.
+        folder: contains a folder with the suite's name for them; None for ``checkpoints`` beside the ledger. Nodes of a
+            cluster must reach it at the same path.
     """
 
     model_config = _STRICT
@@ -147,33 +147,33 @@ class Checkpoints(BaseModel):
 
     @property
     def every_seconds(self) -> float | None:
-        """Seconds between two checkpoints; None where epochs are counted."""
+        """Seconds between two checkpoints; None if epochs are counted."""
         if self.every_epochs is not None:
             return None
         return 60 * (_MINUTES if self.every_minutes is None else self.every_minutes)
 
 
 class SuiteFile(BaseModel):
-    """A suite file as written; `Suite` is what it means.
+    """A suite file as written; `Suite` is its meaning.
 
     Attributes:
         name: of the suite and of its folder below ``runs``.
-        description: the question that it answers.
-        dataset: what is trained on, one or several.
-        architectures: what is trained.
-        initializers: what sets the parameters.
-        compare: the factors whose values are compared, see `initbench.comparing.treatments`; all else is the workload.
+        description: the question that the suite answers.
+        dataset: one dataset or several.
+        architectures: the networks.
+        initializers: the initializers.
+        compare: the compared factors, see `initbench.comparing.treatments`; all other factors make the workload.
         recipe: fields of `Recipe`, and ``use``, see `initbench.suite.load`; a list is crossed.
-        tune: what every cell finds on the validation split; None where nothing is tuned.
-        rules: what depends on the pair; a later rule wins.
-        exclude: pairs that do not run.
-        probes: what is measured before training.
+        tune: what each cell tunes on the validation split; None if nothing is tuned.
+        rules: settings that depend on the trial; a later rule wins.
+        exclude: trials that do not run.
+        probes: measurements before training.
         seeds: a number of replicates, or their seeds.
-        resources: what each trial takes.
-        checkpoints: when trials under way are kept, and where; null for never.
-        keep_checkpoints: ``last`` keeps the network as it is after the last step; ``none`` removes the checkpoints of a
-            trial that has come to a result.
-        published: numbers of a paper that stand beside the suite's; None for none.
+        resources: of each trial.
+        checkpoints: when and where running trials are saved; null for never.
+        keep_checkpoints: ``last`` keeps the network after the last step; ``none`` removes the checkpoints of a trial
+            that has a result.
+        published: numbers of a paper, shown beside the suite's; None for none.
         claims: of a paper, judged by the suite's trials.
     """
 
@@ -202,7 +202,7 @@ class SuiteFile(BaseModel):
     def _no_claim_twice(cls, value: list[Claim]) -> list[Claim]:
         for name, count in Counter(claim.id for claim in value).items():
             if count > 1:
-                raise ValueError(f"the claim {name} stands twice")
+                raise ValueError(f"the claim {name} is given twice")
         return value
 
     @field_validator("name")
@@ -210,7 +210,7 @@ class SuiteFile(BaseModel):
     def _a_folder_name(cls, value: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
             raise ValueError(
-                "must begin with a letter or digit and have letters, digits, '-', '_' and '.' alone "
+                "must begin with a letter or digit and have only letters, digits, '-', '_' and '.' "
                 f"(it names a folder), got {show(value)}"
             )
         return value
@@ -227,28 +227,36 @@ class SuiteFile(BaseModel):
     def _no_seed_twice(cls, value: list[int]) -> list[int]:
         for seed, count in Counter(value).items():
             if count > 1:
-                raise ValueError(f"the seed {seed} stands twice")
+                raise ValueError(f"the seed {seed} is given twice")
         return value
 
 
 def validate(document: Document) -> SuiteFile:
-    """Check a document against the schema."""
     try:
         return SuiteFile(**document.data)
     except ValidationError as error:
-        # A misspelled key is often the reason why another one is missing, so it is told first.
+        # A misspelled key is often the reason why another one is missing, so it is reported first.
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
         key: Key = _as_written(document, errors[0]["loc"])
-        raise document.error(key, explain(errors[0], _valid_keys(key))) from None
+        raise document.error(key, explain(errors[0], _valid_keys(key)) + _as_entry(errors[0])) from None
+
+
+def _as_entry(error: ErrorDetails) -> str:
+    """Return how to write an entry such as ``metainit: {steps: 10}``, which has no name; empty for other errors."""
+    if error["type"] == "missing" and error["loc"][-1] == "name" and len(error["input"]) == 1:
+        [(name, arguments)] = error["input"].items()
+        if len(error["loc"]) > 1 and isinstance(arguments, dict):
+            return f"; write {show({'name': name} | arguments)}"
+    return ""
 
 
 def entry_key(document: Document, section: str, index: int) -> Key:
-    """Return where an entry of a section stands, which may be the section itself: ``dataset: digits``."""
+    """Return the key of an entry of a section, which may be the section itself: ``dataset: digits``."""
     return (section, index) if isinstance(document.data.get(section), list) else (section,)
 
 
 def _as_written(document: Document, key: Key) -> Key:
-    """Return a key without what validation has put into it: the index of `_listed`, and the kind of a criterion."""
+    """Return a key without the parts that validation adds: the index of `_listed`, and the kind of a criterion."""
     section, *rest = key
     if section in _ONE_OR_SEVERAL and rest and isinstance(rest[0], int):
         return (*entry_key(document, str(section), rest[0]), *rest[1:])

@@ -1,4 +1,4 @@
-"""A smoke run: does every part of a suite work at all? A few trials of two steps each, on random data."""
+"""A smoke run: a few trials of two steps each, on random data, to check that every part of a suite works."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # they load torch, and reports ask `is_smoke` without it
     from initbench.suite.plan import Plan
 
 _SUFFIX = "-smoke"
-# Samples of a batch: fewer where they are large, as a tuner keeps several passes of a batch in memory: 8 images of
-# 224×224 take MetaInit 10 GB on a ResNet-50.
+# Batches of large samples are smaller, because a tuner keeps several passes of a batch in memory: for 8 images of
+# 224×224, MetaInit takes 10 GB on a ResNet-50.
 _LARGEST_BATCH, _LEAST_BATCH = 8, 2
 _LARGEST_BATCH_NUMBERS = 100_000
 _HELD_OUT = 8
@@ -29,7 +29,7 @@ _RECIPE = Recipe().model_dump()
 
 
 def smoke_suite(suite: Suite) -> Suite:
-    """Return the suite of a smoke run: a name and a ledger of its own, one core a trial, no checkpoints, no claims."""
+    """Return the suite of a smoke run: its own name and ledger, one core per trial, no checkpoints and no claims."""
     document = replace(suite.document, overrides={**suite.document.overrides, ("smoke",): "--smoke"})
     return replace(
         suite,
@@ -43,21 +43,21 @@ def smoke_suite(suite: Suite) -> Suite:
 
 
 def is_smoke(spec: Mapping[str, Any]) -> bool:
-    """Return whether a trial's spec, as plain data, is of a smoke run: its results mean nothing."""
     return bool(spec["suite"].endswith(_SUFFIX) and spec["dataset"]["name"] == _RANDOM_DATA)
 
 
 def smoke(plan: Plan) -> Plan:
     """Return the plan of a smoke run.
 
-    Every trial is made small: random data of its task and of its dataset's shape, two steps (two epochs of one, so that
-    a warm-up and a milestone are met too), batches of at most 8 (fewer of large images), what its initializer and
-    probes declare for a smoke run, one seed. Of these a few are kept that together have every architecture (each set of
-    arguments beside the depth, at its smallest depth), initializer, dataset and recipe, those that rules made included.
+    Every trial is made small: random data for its task with its dataset's shapes, one seed, batches of at most 8 (fewer
+    for large images), the values that its initializer and probes declare for a smoke run, and two steps (two epochs of
+    one, so that a warm-up and a milestone occur). A few of these trials are kept: together they have every initializer,
+    dataset, recipe and architecture (each set of arguments beside the depth, at its smallest depth), including those
+    that rules made.
 
     Args:
-        plan: of the whole suite; what is excluded or incompatible there does not run here either, nor what is on a
-            dataset whose files are absent where only these say what it asks of a model.
+        plan: of the whole suite. Its excluded and incompatible trials do not run here either, nor do those on a dataset
+            whose inputs are unknown because its files are absent.
     """
     rows = [row for row in plan.rows if row.status == "run"]
     rows += [row for part, waiting in plan.waiting.items() if part.described for row in waiting]
@@ -68,9 +68,9 @@ def smoke(plan: Plan) -> Plan:
     small: dict[str, Row] = {}
     for row in rows:
         reduced = _reduced(row, seed)
-        small.setdefault(reduced.spec.id, reduced)  # what told two apart may be gone, such as the number of epochs
-    # The cells that cannot run are made small as the trials are, so that the report tells them by the same labels; on
-    # a dataset without trials there is no workload of the report either.
+        small.setdefault(reduced.spec.id, reduced)  # two that differed only in the number of epochs are now equal
+    # The cells that cannot run are made small too, so that the report shows them by the same labels. A dataset without
+    # trials has no workload in the report.
     datasets = {row.parts.dataset for row in rows}
     refused: dict[str, Row] = {}
     for row in plan.refused:
@@ -86,7 +86,7 @@ def smoke(plan: Plan) -> Plan:
 
 
 def _reduced(row: Row, seed: int) -> Row:
-    """Return a row that waits for no files any more: its data are random."""
+    """Return a row that no longer waits for files, because its data are random."""
     spec, dataset = row.spec, row.parts.dataset.described
     assert dataset is not None
     assert dataset.inputs is not None
@@ -105,7 +105,7 @@ def _reduced(row: Row, seed: int) -> Row:
 
 
 def _recipe(recipe: Recipe, largest: int) -> Recipe:
-    """Return a recipe of two steps, which has what the given one has: a warm-up, a milestone; one of none stays."""
+    """Return a recipe of two steps with the parts of the given one, such as a warm-up; 0 steps stay 0."""
     short = {
         "epochs": 2,
         "steps": 2,
@@ -138,7 +138,7 @@ def _short(registry: Registry[Any], spec: ComponentSpec, largest: int) -> Compon
 
 
 def _random_data(spec: DatasetSpec, inputs: Inputs, batch_size: int) -> DatasetSpec:
-    """Return random data that ask the same of a model, with one training batch."""
+    """Return random data with the same inputs and outputs, and one training batch."""
     component = DATASETS.get(_RANDOM_DATA)
     arguments = component.resolve(
         {
@@ -155,16 +155,16 @@ def _random_data(spec: DatasetSpec, inputs: Inputs, batch_size: int) -> DatasetS
 
 
 def _cover(rows: list[Row]) -> list[Row]:
-    """Return few rows that have every part which any of them has, in their order.
+    """Return a few rows that together have every part of all rows, in order.
 
-    The greedy cover: always the trial with the most parts that are still missing, of equals the shallowest.
+    This is the greedy cover: always the trial with the most missing parts, and among equals the shallowest.
     """
     trials = [row.spec for row in rows]
     kinds = [_beside_depth(trial) for trial in trials]
     smallest: dict[str, float] = {}
     for trial, kind in zip(trials, kinds, strict=True):
         smallest[kind] = min(_depth(trial), smallest.get(kind, math.inf))
-    # What running a trial shows to work; its architecture only where none of its kind is shallower.
+    # The parts that a trial checks; its architecture only if none of its kind is shallower.
     parts = [
         {(name, getattr(trial, name).model_dump_json()) for name in ("initializer", "dataset", "recipe")}
         | ({("architecture", kind)} if _depth(trial) == smallest[kind] else set())
@@ -185,6 +185,6 @@ def _depth(trial: TrialSpec) -> float:
 
 
 def _beside_depth(trial: TrialSpec) -> str:
-    """Return the architecture with its scheme and without its depth, where that is a number."""
+    """Return the architecture with its scheme, without a depth that is a number."""
     skipped = {"depth"} if isinstance(trial.architecture.arguments.get("depth"), int | float) else set()
     return f"{trial.scheme} {trial.architecture.model_dump_json(exclude={'arguments': skipped})}"

@@ -1,9 +1,9 @@
-"""What a trial is: `TrialSpec`, with every default resolved, and its identity.
+"""`TrialSpec`: a trial with every default resolved, and its identity.
 
-The identity is the spec, reduced to what changes the numbers; its hash is the trial's id. A plain value of the
-library's own component that is at its default is left out, so that an argument that a later version adds moves no id. A
-default whose change moves numbers raises the component's version. Components (of a trial, and those that are arguments
-of others), their versions, and all arguments of a plug-in stay.
+The identity is the part of the spec that changes the numbers; its hash is the trial's id. Plain arguments of the
+library's own components are left out at their default, so a new argument in a later version changes no id; if a default
+changes and moves numbers, the component's version is raised. Components (also those that are arguments), their
+versions, and all arguments of plug-ins are always included.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from initbench.registry import Component, Registry
 
 SCHEMA = 2
-"""The format of records and of what stands beside them."""
+"""The format of records and of the files beside them."""
 Protocol = Literal["recipe", "shared", "own"]
 """The values at which the trials of a tuned suite are compared: see `TrialSpec.protocols`."""
 TUNING_LABELS = ("tuned", "protocols")
-"""The labels that stand in plain data only where they are not empty."""
+"""Labels that plain data have only if they are not empty."""
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 _REPLICATE = {"seed", "probes"}
 
@@ -39,8 +39,8 @@ class ComponentSpec(BaseModel):
 
     Attributes:
         name: the registered name.
-        arguments: every argument, defaults included, as plain data; one that is an initializer itself as its
-            ``name``, ``arguments``, ``version`` and ``source``.
+        arguments: every argument, defaults included, as plain data; an argument that is an initializer has a ``name``,
+            ``arguments``, ``version`` and ``source``.
         version: the component's version.
         source: for a plug-in, the SHA-256 of its source.
     """
@@ -54,15 +54,15 @@ class ComponentSpec(BaseModel):
 
 
 class DatasetSpec(ComponentSpec):
-    """A dataset, and what it asks of a model; of one that is not described yet, name and arguments alone.
+    """A dataset with its inputs and outputs; before it is described, name and arguments alone.
 
     Attributes:
-        task: what is learned from it.
+        task: of the dataset.
         inputs: one sample; None if the dataset is not described.
-        outputs: how many outputs a model must have; 0 if the dataset is not described.
-        content: the hash of the source's bytes, its identity in the place of any path; None where name, version and
-            arguments are all of it.
-        reading: the arguments that say how its files are read, of those that have any: they change no number.
+        outputs: the number of outputs that a model must have; 0 if the dataset is not described.
+        content: the hash of the source's bytes, which identifies the data instead of a path; None if name, version and
+            arguments identify them.
+        reading: the arguments that say how the files are read, if there are any: they change no number.
     """
 
     task: str = "classification"
@@ -73,7 +73,6 @@ class DatasetSpec(ComponentSpec):
 
     @property
     def all_arguments(self) -> dict[str, Any]:
-        """All that the dataset is called with."""
         return self.arguments | self.reading
 
     @model_serializer(mode="wrap")
@@ -89,23 +88,22 @@ class TrialSpec(BaseModel):
 
     Attributes:
         suite: the suite's name; a label, not part of the identity.
-        architecture: what is trained.
-        scheme: the scheme that it is built with.
-        initializer: what sets its parameters.
-        dataset: what it is trained on, and what that asks of a model.
-        recipe: how it is trained.
-        probes: what is measured before training.
-        seed: which replicate.
+        architecture: the network.
+        scheme: the scheme with which it is built.
+        initializer: of the parameters.
+        dataset: the training and test data, with their inputs and outputs.
+        recipe: of the training.
+        probes: measurements before training.
+        seed: of the replicate.
         phase: ``search`` trials choose a learning rate and never open the test split.
-        set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label: cells are paired without
-            them.
-        scheme_named_by: who asks for the scheme: the ``suite``, the ``initializer``, or both, where two entries of the
-            suite come to one trial; a label.
-        tuned: the keys that the suite's `tune` searches, of search trials and final ones; a label: cells are paired
-            without them.
-        protocols: under which protocols a final trial of a tuned suite stands: at the ``recipe``'s values as written,
-            at the ``shared`` ones of its workload, at its cell's ``own`` best; empty for search trials and elsewhere;
-            a label.
+        set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label, ignored when cells are
+            paired.
+        scheme_named_by: who asks for the scheme: the ``suite``, the ``initializer``, or both, if two entries of the
+            suite make the same trial; a label.
+        tuned: the keys that the suite's `tune` searches, in search and final trials; a label, ignored when cells are
+            paired.
+        protocols: the protocols of a final trial of a tuned suite: at the ``recipe``'s values as written, at the
+            ``shared`` ones of its workload, at its cell's ``own`` best; otherwise empty; a label.
     """
 
     model_config = _FROZEN
@@ -126,26 +124,26 @@ class TrialSpec(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_labels_of_tuning(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A trial of a suite that tunes nothing is recorded as it was before there was tuning.
+        # A trial of a suite without tuning has the record that it had before tuning existed.
         plain: dict[str, Any] = serialize(self)
         return {name: value for name, value in plain.items() if value or name not in TUNING_LABELS}
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What is hashed: everything that changes the numbers, and nothing else.
+        """The hashed part: everything that changes the numbers, and nothing else.
 
         Raises:
             UnknownNameError: a component is not registered in this process.
         """
-        # Here, because reports read records without a registry.
+        # Imported here, because reports read records without a registry.
         from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, SCHEMES, TASKS
 
         dataset = _reduced(DATASETS, self.dataset)
-        if self.dataset.content is not None:  # then a path says nothing more
+        if self.dataset.content is not None:  # the content identifies the data, so the path is left out
             paths = DATASETS.get(self.dataset.name).path_arguments
             kept = {name: value for name, value in dataset["arguments"].items() if name not in paths}
             dataset |= {"arguments": kept, "content": self.dataset.content}
-        # A scheme that an architecture alone has, and one in its first version, are known by their names.
+        # The name identifies a scheme that only one architecture has, and a scheme in its first version.
         scheme = SCHEMES.get(self.scheme) if self.scheme in SCHEMES.names() else None
         is_plain = scheme is None or (scheme.source is None and scheme.version == 1)
         recipe, defaults = self.recipe.model_dump(mode="json"), type(self.recipe).model_fields
@@ -164,32 +162,31 @@ class TrialSpec(BaseModel):
 
     @cached_property
     def id(self) -> str:
-        """The SHA-256 of the identity; empty if the dataset is not described."""
         return "" if self.dataset.inputs is None else digest(self.identity)
 
     @cached_property
     def cell(self) -> str:
-        """The hash of the identity without seed and probes: trials of one cell are replicates."""
+        """The hash of the identity without seed and probes: the trials of one cell are replicates."""
         return cell_id(self.identity)
 
     @property
     def stream_seed(self) -> int:
-        """The seed of all random streams of the trial: a search has others than the final trial of its seed."""
+        """The seed of all random streams of the trial; a search has other streams than the final trial of its seed."""
         return self.seed if self.phase == "final" else derive_seed(self.seed, "search")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a trial with other values, and so with an id of its own: of the fields, without what is cached."""
+        """Return a trial with other values and no cached properties, so that it gets its own id."""
         fields = {name: getattr(self, name) for name in type(self).model_fields} | dict(update or {})
         changed = type(self).model_construct(**fields)
         return deepcopy(changed) if deep else changed  # type: ignore[return-value]  # the plugin of pydantic says TrialSpec
 
 
 def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:
-    """Return the hash of an identity without its seed and probes: trials of one cell are replicates.
+    """Return the hash of an identity without its seed and probes: the trials of one cell are replicates.
 
     Args:
         identity: of a trial.
-        tuned: the keys that a search chooses for each seed (``recipe.lr``), by which cells are not told apart.
+        tuned: the keys that a search chooses for each seed (``recipe.lr``), which do not distinguish cells.
     """
     kept = {key: value for key, value in identity.items() if key not in _REPLICATE}
     for key in tuned:
@@ -202,7 +199,6 @@ def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:
 
 
 def digest(canonical: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of plain data, whatever the order of its keys."""
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

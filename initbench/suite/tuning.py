@@ -1,9 +1,9 @@
-"""Rate search: the ``tune:`` block of a suite, what every cell tries, and which of the values are chosen.
+"""Rate search: the ``tune:`` block of a suite, the tries of each cell, and the choice among them.
 
-A pure function of the suite and of what its search trials came to: called again when these are in the ledger, it knows
-the final trials. A seed is the whole procedure: each final seed has a search of its own, on the validation split and
-with random streams of its own, and then trains afresh at what it chose (Bouthillier et al., Accounting for Variance in
-Machine Learning Benchmarks, MLSys 2021, the ideal estimator).
+A pure function of the suite and of the results of its search trials: once these are in the ledger, it returns the final
+trials. Each final seed repeats the whole procedure (Bouthillier et al., Accounting for Variance in Machine Learning
+Benchmarks, MLSys 2021, the ideal estimator): it searches on the validation split with its own random streams, and then
+trains from the start at the chosen values.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from initbench.training.recipe import Recipe
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 RATE = "recipe.lr"
 Point = tuple[tuple[str, Any], ...]
-"""What one try sets: pairs of key and value, the learning rate first."""
+"""The values of one try: pairs of key and value, the learning rate first."""
 _SCALES = ("log", "linear", "times")
 _DIGITS = 4
 _MOST_TRIES = 1000
 _DRAWS_PER_TRY = 100
-_OTHERWISE = "give each key a list, in numbers that agree, or points: random"
+_OTHERWISE = "give each key a list, with lengths that agree, or points: random"
 
 
 class Tune(BaseModel):
-    """How every cell finds values of its own; the keys beside these are those that are tuned, with their `Range`.
+    """How each cell tunes; the other keys of the block are tuned, with their `Range`.
 
     Attributes:
         tries: search trials of each cell and seed.
-        points: ``grid``, the same values for all; or ``random``, drawn anew for each seed, the same for all cells.
-        search: ``each`` final seed has a search of its own; or one is done ``once``, and all seeds of a cell share it.
-        protocols: at which values final trials are run: as the ``recipe`` has them, at the ``shared`` rate of the
-            workload, at the cell's ``own`` best.
+        points: ``grid``, the same values for all; or ``random``, drawn for each seed, the same for all cells.
+        search: ``each`` final seed has its own search; or ``once``, and all seeds of a cell share it.
+        protocols: the values of final trials: the ``recipe``'s, the ``shared`` rate of the workload, the cell's ``own``
+            best.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
@@ -59,12 +59,12 @@ class Tune(BaseModel):
 
 
 class Range(NamedTuple):
-    """The values of one key that is tuned.
+    """The values of one tuned key.
 
     Attributes:
         key: ``recipe.lr``, ``initializer.tau``.
-        scale: ``log`` or ``linear``, between bounds; ``times``, like ``log`` between multiples of the value that the
-            suite writes, rules included; or ``list``.
+        scale: ``log`` or ``linear``, between bounds; ``times``, like ``log`` between multiples of the value in the
+            suite, rules included; or ``list``.
         values: the bounds, or the values of the list.
         whole: whether values between the bounds are rounded to whole numbers.
     """
@@ -75,14 +75,14 @@ class Range(NamedTuple):
     whole: bool = False
 
     def at(self, share: float, written: Any) -> Any:
-        """Return the value at a share of the range: from 0, the lower bound, to 1; of a list, from 0 to below 1.
+        """Return the value at a share of the range: from 0, the lower bound, to 1; for a list, from 0 to below 1.
 
-        With bounds a and b it is a·(b/a)^share or a + (b − a)·share, in four significant digits, so that a grid has 0.1
-        where it means it, and the trial at 0.1 is the trial of a suite that says 0.1.
+        With bounds a and b it is a·(b/a)^share or a + (b − a)·share, rounded to four significant digits, so that a grid
+        contains exactly 0.1 and the trial there is the trial of a suite that says 0.1.
 
         Args:
             share: of the range.
-            written: the value that the suite writes.
+            written: the value in the suite.
         """
         if self.scale == "list":
             return self.values[int(share * len(self.values))]
@@ -93,24 +93,23 @@ class Range(NamedTuple):
         return round(value) if self.whole else float(f"{value:.{_DIGITS}g}")
 
     def order(self, value: Any) -> float:
-        """Return what values of this key are sorted by: numbers by size, others as they are listed."""
         return value if _is_number(value) else self.values.index(value)
 
 
 class Search:
-    """What a suite tunes, checked: the points that a cell tries.
+    """The tuning of a suite, checked: the points that a cell tries.
 
     Attributes:
         block: the ``tune:`` block.
-        ranges: of the keys that are tuned, the learning rate first.
+        ranges: of the tuned keys, the learning rate first.
 
     Args:
         document: for messages.
         block: as the schema has checked it.
-        initializers: the names of those in the suite.
+        initializers: the names of the suite's initializers.
 
     Raises:
-        SuiteError: what is wrong with a key or its values.
+        SuiteError: an invalid key or value.
     """
 
     def __init__(self, document: Document, block: Tune, initializers: Collection[str]) -> None:
@@ -118,7 +117,7 @@ class Search:
         tuned = block.model_extra or {}
         keys = sorted(tuned, key=lambda key: key != RATE)
         if not keys:
-            raise document.error(("tune",), f"tunes nothing; name what, such as {RATE}: {{log: [0.001, 1.0]}}")
+            raise document.error(("tune",), f"tunes nothing; add a key, such as {RATE}: {{log: [0.001, 1.0]}}")
         self.ranges = tuple(_range(document, key, tuned[key], initializers) for key in keys)
         self.has_rate = self.ranges[0].key == RATE
         lists = math.prod(len(of.values) for of in self.ranges if of.scale == "list")
@@ -128,31 +127,30 @@ class Search:
         if len(set(block.protocols)) < len(block.protocols):
             raise document.error(("tune", "protocols"), "names one twice")
         if block.protocols == ["shared"] and not self.has_rate:
-            raise document.error(("tune", "protocols"), f"shared is about {RATE}, which is not tuned")
+            raise document.error(("tune", "protocols"), f"shared needs a tuned {RATE}")
         for name, value in (document.data.get("recipe") or {}).items():
             if f"recipe.{name}" in tuned and isinstance(value, list):
-                problem = "is tuned; write the one value that stands beside the tuned ones"
+                problem = "is tuned; write a single value, to which the tuned ones are compared"
                 raise document.error(("recipe", name), problem)
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
-        """At which values final trials are run; without a tuned learning rate there is none to share."""
+        """The protocols of final trials; without a tuned learning rate there is none to share."""
         asked = self.block.protocols
         return tuple(name for name in PROTOCOLS if name in asked and (name != "shared" or self.has_rate))
 
     def keys(self, initializer: str) -> tuple[str, ...]:
-        """Return the keys that are tuned for an initializer: those of the recipe, and of the arguments that it has."""
         return tuple(of.key for of in self._ranges_of(initializer))
 
     def points(self, trial: TrialSpec, seed: int) -> list[Point]:
-        """Return what a cell tries, in ascending order: where two come to the same outcome, the first is chosen.
+        """Return the tries of a cell in ascending order; of equal outcomes the first is chosen.
 
-        A grid gives every initializer as many points as `tries`: lists are crossed, and what `tries` leaves goes to the
-        one key that has bounds. Random points draw each key from a stream of its own, so that two initializers try the
-        same learning rates at one seed, whatever else one of them tunes.
+        A grid gives every initializer `tries` points: lists are crossed, and a key with bounds gets the remaining
+        factor. Random points draw each key from its own stream, so two initializers try the same learning rates at one
+        seed, whatever else one of them tunes.
 
         Args:
-            trial: with the values that the suite writes.
+            trial: with the values in the suite.
             seed: of the final trial, for random points.
         """
         initializer = trial.initializer.name
@@ -165,7 +163,7 @@ class Search:
         return sorted(points, key=lambda point: [of.order(v) for of, (_, v) in zip(ranges, point, strict=True)])
 
     def resolved(self) -> dict[str, Any]:
-        """Return what a report needs: ``keys`` (name → values or bounds), and all else that the block says."""
+        """Return the part that a report needs: ``keys`` (name → values or bounds), and the rest of the block."""
         return {
             "keys": {of.key: self._shown(of) for of in self.ranges},
             "tries": self.tries,
@@ -175,7 +173,7 @@ class Search:
         }
 
     def _shown(self, of: Range) -> Any:
-        """Return the values of a key: one by one where all cells try the same, else its bounds."""
+        """Return the values of a key if all cells try the same ones, else its bounds."""
         if of.scale == "list":
             return list(of.values)
         if self.block.points == "grid" and len(self.ranges) == 1 and of.scale != "times":
@@ -187,7 +185,7 @@ class Search:
         return [of for of in self.ranges if of.key.startswith("recipe.") or of.key.partition(".")[2] in known]
 
     def _random(self, trial: TrialSpec, ranges: Sequence[Range], seed: int) -> list[Point]:
-        """Return points that differ; draws of lists and whole numbers repeat, and a trial that repeats is no try."""
+        """Return distinct points; lists and whole numbers repeat draws, and a repeated trial is not another try."""
         streams = [Random(derive_seed(seed, "search", of.key)) for of in ranges]  # noqa: S311  # no secret
         written = [self._written(trial, of) for of in ranges]
         points: dict[str, Point] = {}
@@ -197,14 +195,14 @@ class Search:
             points.setdefault(_canonical(point), point)
             if len(points) == self.tries:
                 return list(points.values())
-        problem = f"are more than {trial.initializer.name} has values that differ; give it more, or fewer tries"
+        problem = f"are more than {trial.initializer.name} has different values; give it more values, or fewer tries"
         raise self.document.error(("tune", "tries"), problem)
 
     def _written(self, trial: TrialSpec, of: Range) -> Any:
-        """Return the value that the suite writes, which a range of its multiples needs."""
+        """Return the value in the suite, whose multiples the range contains."""
         value = _value(trial, of.key)
         if of.scale == "times" and not (_is_number(value) and value > 0 and math.isfinite(of.values[1] * value)):
-            problem = f"multiplies what the suite writes, which must be above 0 and stay finite, got {show(value)}"
+            problem = f"multiplies the value in the suite, which must be above 0 and stay finite, got {show(value)}"
             raise self.document.error(("tune", of.key, "times"), problem)
         return value
 
@@ -229,8 +227,8 @@ class Search:
         points = list(itertools.product(*axes))
         if len(set(map(_canonical, points))) < len(points):
             if not bounded:
-                raise self.document.error(("tune",), "names a value twice")
-            raise self.document.error(("tune", bounded[0].key), f"has fewer than {each} values that differ")
+                raise self.document.error(("tune",), "gives a value twice")
+            raise self.document.error(("tune", bounded[0].key), f"has fewer than {each} different values")
         return points
 
 
@@ -239,18 +237,16 @@ def _is_number(value: Any) -> bool:
 
 
 def _canonical(point: Point) -> str:
-    """Return a point as text that is the same for equal values: 1 and 1.0, but not 1 and true."""
+    """Return a point as text that is the same for equal values: for 1 and 1.0, but not for 1 and true."""
     return json.dumps([[key, float(v) if type(v) is int else v] for key, v in point])
 
 
 def _value(trial: TrialSpec, key: str) -> Any:
-    """Return the value of a key such as ``recipe.lr`` that a trial has."""
     kind, _, name = key.partition(".")
     return getattr(trial.recipe, name) if kind == "recipe" else trial.initializer.arguments[name]
 
 
 def _range(document: Document, key: str, written: Any, initializers: Collection[str]) -> Range:
-    """Return the range of a key."""
     at: Key = ("tune", key)
     kind, _, name = key.partition(".")
     components = [INITIALIZERS.get(initializer) for initializer in initializers if kind == "initializer"]
@@ -279,16 +275,16 @@ def _range(document: Document, key: str, written: Any, initializers: Collection[
     if scale != "linear" and bounds[0] <= 0:
         raise document.error((*at, scale), f"must be above 0, got {show(bounds)}")
     if not math.isfinite(bounds[1] - bounds[0] if scale == "linear" else bounds[1] / bounds[0]):
-        raise document.error((*at, scale), f"is wider than what numbers hold, got {show(bounds)}")
+        raise document.error((*at, scale), f"is wider than the range of floating-point numbers, got {show(bounds)}")
     return Range(key, scale, tuple(bounds), whole="int" in types and "float" not in types)
 
 
 class Searched(NamedTuple):
-    """What a search trial came to on the validation split.
+    """The result of a search trial on the validation split.
 
     Attributes:
-        value: its primary metric, turned so that lower is better; +∞ where it diverged.
-        is_trained: whether it is better than chance; true where that is not known.
+        value: its primary metric, turned so that lower is better; +∞ if it diverged.
+        is_trained: whether it is better than chance; true if that is unknown.
     """
 
     value: float
@@ -296,16 +292,16 @@ class Searched(NamedTuple):
 
 
 def own_choice(results: Sequence[Searched]) -> int:
-    """Return the index of the best try; of equals, and where all diverged, the first."""
+    """Return the index of the best try; the first of equals, and if all diverged."""
     return min(range(len(results)), key=lambda index: (results[index].value, index))
 
 
 def shared_choice(results: Sequence[Mapping[float, Searched]]) -> float | None:
-    """Return the learning rate that the treatments of a workload share, None where there is none that all tried.
+    """Return the learning rate that the treatments of a workload share; None if there is no rate that all tried.
 
-    Each treatment ranks its own rates: by value where they train, behind these all that do not train, tied, and behind
-    these all that diverged, tied. Ties share their mean rank. The ranks are averaged over the treatments, and the rate
-    with the lowest mean is chosen; of equals the smallest. A treatment so has one voice, whatever its metric's range.
+    Each treatment ranks its own rates: first those that train, by value, then all that do not train, tied, then all
+    that diverged, tied. Ties share their mean rank. The rate with the lowest mean rank over the treatments is chosen,
+    the smallest of equals. So each treatment has one vote, whatever the range of its metric.
     """
     common = sorted(set.intersection(*(set(best) for best in results))) if results else []
     if not common:
@@ -313,7 +309,7 @@ def shared_choice(results: Sequence[Mapping[float, Searched]]) -> float | None:
     means = [0.0] * len(common)
     for best in results:
         order = [_order(best[rate]) for rate in common]
-        for index, key in enumerate(order):  # twice the mean rank, from 0: whole numbers, whose sums are exact
+        for index, key in enumerate(order):  # twice the mean rank, from 0: integers, whose sums are exact
             means[index] += sum(other < key for other in order) + sum(other <= key for other in order)
     return min(zip(means, common, strict=True))[1]
 
@@ -325,7 +321,7 @@ def _order(result: Searched) -> tuple[int, float]:
 
 
 def best_at_rates(rates: Sequence[float], results: Sequence[Searched]) -> dict[float, Searched]:
-    """Return the best of the tries at each rate, of those that differ in another tuned value; see `shared_choice`."""
+    """Return the best try at each rate, among tries that differ in another tuned value; see `shared_choice`."""
     best: dict[float, Searched] = {}
     for rate, result in zip(rates, results, strict=True):
         if rate not in best or result.value < best[rate].value:
@@ -338,8 +334,8 @@ class Tries:
 
     Args:
         document: for messages.
-        search: what is tuned.
-        first_seed: the seed whose search all share if it is done once.
+        search: the tuning of the suite.
+        first_seed: the seed of the search that all seeds share if it is done once.
     """
 
     def __init__(self, document: Document, search: Search, first_seed: int) -> None:
@@ -347,12 +343,10 @@ class Tries:
         self._initializers: dict[tuple[Part, Point], Part] = {}
 
     def of(self, row: Row) -> tuple[Row, ...]:
-        """Return the tries of a cell's search at one seed."""
         seed = self.search_seed(row.spec)
         return tuple(self._try(row, point) for point in self.search.points(row.spec, seed))
 
     def search_seed(self, spec: TrialSpec) -> int:
-        """Return the seed of the search that a final trial chooses by."""
         return spec.seed if self.search.block.search == "each" else self.first_seed
 
     def _try(self, row: Row, point: Point) -> Row:
@@ -373,12 +367,12 @@ class Tries:
 
 @dataclass(frozen=True)
 class TunedTrial:
-    """One seed of one cell: what it searches, and what it comes to.
+    """One seed of one cell: its searches and final trials.
 
     Attributes:
-        row: the trial with the values that the suite writes.
-        searches: the search trials, in ascending order of what they try.
-        finals: the final trials that are known, each under the protocols that come to it.
+        row: the trial with the values in the suite.
+        searches: the search trials, in ascending order of their values.
+        finals: the final trials that are known, each with the protocols that lead to it.
         awaited: the protocols whose final trial is known only when searches are in the ledger.
     """
 
@@ -391,7 +385,7 @@ class TunedTrial:
 def search(
     rows: Sequence[Row], tries: Tries, compare: Sequence[str], results: Mapping[str, Searched]
 ) -> tuple[list[Row], tuple[TunedTrial, ...]]:
-    """Return the rows of all search trials and of the final trials that are known, and what selected trials tune."""
+    """Return the rows of all search trials and of the known final trials, and the tuning of the selected trials."""
     _check_apart(rows, tries.document)
     searches = [_searches(row, tries.search_seed(row.spec)) for row in rows]
     found = [
@@ -415,7 +409,6 @@ def _searches(row: Row, seed: int) -> tuple[TrialSpec, ...]:
 
 
 def _at(written: TrialSpec, one: Row, **labels: Any) -> TrialSpec:
-    """Return a trial with the values of a try."""
     return written.model_copy(update={"recipe": one.spec.recipe, "initializer": one.spec.initializer, **labels})
 
 
@@ -478,10 +471,10 @@ def _tuned(
 
 
 def _in_order(tuned: Iterable[TunedTrial]) -> list[Row]:
-    """Return a row for each trial that is known, in the order in which they run.
+    """Return a row for each known trial, in the order in which they run.
 
-    One seed after the other; within it all cells try their first value before their second, so that networks which an
-    initializer has made for one rate are there for the next; then the final trials.
+    Seed by seed, all cells try their first value before their second, so that a network initialized for one rate is
+    there for the next; the final trials follow.
     """
     by_seed: dict[int, list[TunedTrial]] = defaultdict(list)
     for own in tuned:

@@ -1,4 +1,4 @@
-"""What authors of plug-ins test with: `check_initializer`, or its checks one by one."""
+"""Tests for authors of plug-ins: `check_initializer`, or its checks one by one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`check_initializer`, and what it checks, property by property. Each property yields what does not hold.
+"""`check_initializer` and its checks. Each property is a function that yields its violations.
 
 An initializer that needs batches or starts from another one may change modes, buffers, gradients and `requires_grad`
-meanwhile: `initialize` restores them. One that others may start from may not: it is looked at alone too.
+while it runs, because `initialize` restores them. An initializer from which others may start must not, so it is also
+run alone.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ Property = Callable[[Subject], Iterator[str]]
 
 
 def keeps_parameters(subject: Subject) -> Iterator[str]:
-    """Every parameter is the object that it was, tied ones too; none is added or removed."""
+    """Every parameter is the same object as before, including tied ones; none is added or removed."""
     yield from _changed_alone(subject, "identities")
 
 
 def keeps_dtype_device_and_layout(subject: Subject) -> Iterator[str]:
-    """Every parameter has the dtype, device, shape and memory format that it had; on a GPU too where there is one."""
+    """Every parameter keeps its dtype, device, shape and memory format; also on a GPU if there is one."""
     yield from _changed_alone(subject, "kinds")
     if torch.cuda.is_available() and CONVOLUTIONS in subject.cases:
         run = subject.apply(CONVOLUTIONS, to=torch.device("cuda"))
@@ -43,32 +44,32 @@ def keeps_dtype_device_and_layout(subject: Subject) -> Iterator[str]:
 
 
 def keeps_modes(subject: Subject) -> Iterator[str]:
-    """Every module is in train or eval mode as it was."""
+    """Every module stays in train or eval mode."""
     yield from _changed(subject, "modes")
 
 
 def keeps_requires_grad(subject: Subject) -> Iterator[str]:
-    """Every parameter is frozen or trainable as it was."""
+    """Every parameter stays frozen or trainable."""
     yield from _changed(subject, "requires_grad")
 
 
 def keeps_buffers(subject: Subject) -> Iterator[str]:
-    """Buffers, running statistics among them, are the objects that they were with the values that they had."""
+    """Buffers, including running statistics, stay the same objects with the same values."""
     yield from _changed(subject, "buffers")
 
 
 def keeps_gradients(subject: Subject) -> Iterator[str]:
-    """``.grad`` of every parameter is what it was."""
+    """``.grad`` of every parameter is unchanged."""
     yield from _changed(subject, "gradients")
 
 
 def leaves_nothing_behind(subject: Subject) -> Iterator[str]:
-    """No hook, module or attribute is added, removed or another than before."""
+    """No hook, module or attribute is added, removed or replaced."""
     yield from _changed_alone(subject, "belongings")
 
 
 def keeps_frozen_parameters(subject: Subject) -> Iterator[str]:
-    """A parameter that requires no gradient has the values that it had."""
+    """A parameter that requires no gradient keeps its values."""
     for run in subject.runs:
         for name, was in run.before["requires_grad"].items():
             if was == "frozen" and run.after["values"].get(name) != run.before["values"][name]:
@@ -83,7 +84,7 @@ def _changed_alone(subject: Subject, part: str) -> Iterator[str]:
 
 
 def _changed(subject: Subject, part: str) -> Iterator[str]:
-    """Compare a part before and after `initialize`, and alone where another initializer may come after it."""
+    """Compare a part before and after `initialize`, and also alone if another initializer may follow it."""
     if subject.may_precede_others:
         yield from _changed_alone(subject, part)
     for run in subject.initialized:
@@ -93,7 +94,7 @@ def _changed(subject: Subject, part: str) -> Iterator[str]:
 
 
 def is_deterministic(subject: Subject) -> Iterator[str]:
-    """Two runs with one seed, and with one global random state, give the same bits."""
+    """Two runs with one seed and one global random state give the same bits."""
     for run in subject.runs:
         found = run.differs(subject.apply(run.case))
         if found is not None:
@@ -101,7 +102,7 @@ def is_deterministic(subject: Subject) -> Iterator[str]:
 
 
 def follows_the_seed(subject: Subject) -> Iterator[str]:
-    """Where anything is drawn, another seed gives another result."""
+    """If anything is drawn, another seed gives another result."""
     for run in subject.runs:
         if run.draws:
             other = subject.apply(run.case, seed=1, random_state=1)  # as in `initialize`, where it follows the seed
@@ -110,7 +111,7 @@ def follows_the_seed(subject: Subject) -> Iterator[str]:
 
 
 def leaves_the_global_random_state(subject: Subject) -> Iterator[str]:
-    """No global random generator (torch, random, numpy.random) is used, seeded or moved."""
+    """No global random generator (torch, random, numpy.random) is used, seeded or advanced."""
     for run in subject.runs:
         found = run.differs(subject.apply(run.case, random_state=1))
         if run.moved:
@@ -122,7 +123,7 @@ def leaves_the_global_random_state(subject: Subject) -> Iterator[str]:
 
 
 def draws_tied_parameters_once(subject: Subject) -> Iterator[str]:
-    """A parameter of several names is drawn once, from the stream of its first name, and recorded under it."""
+    """A parameter with several names is drawn once, from the stream of its first name, and recorded under that name."""
     for run in subject.runs:
         first = {name for name, _ in run.model.named_parameters()}
         for name, _ in run.model.named_parameters(remove_duplicate=False):
@@ -133,12 +134,12 @@ def draws_tied_parameters_once(subject: Subject) -> Iterator[str]:
 
 
 def records_what_it_changes(subject: Subject) -> Iterator[str]:
-    """The record has an event for every parameter that changed, for none that does not exist, and its events hold."""
+    """The record has an event for every changed parameter and for no other name, and its events are true."""
     for run in subject.runs:
         events = {} if run.record is None else run.record.tensors
         parameters = dict(run.model.named_parameters(remove_duplicate=False))
         for name in [name for name in events if name not in parameters]:
-            yield f"{name!r} is in the record and is no parameter (model {run.case.name})"
+            yield f"{name!r} is in the record and is not a parameter (model {run.case.name})"
         for name, parameter in run.model.named_parameters():
             changed = run.after["values"][name] != run.before["values"].get(name)
             fault = _fault(parameter, events.get(name, []), changed=changed)
@@ -161,7 +162,6 @@ def _fault(parameter: Tensor, events: list[Event], *, changed: bool) -> str | No
 
 
 def gives_finite_values(subject: Subject) -> Iterator[str]:
-    """No value is infinite or NaN."""
     for run in subject.runs:
         name = infinite(run.model)
         if name is not None:
@@ -169,7 +169,7 @@ def gives_finite_values(subject: Subject) -> Iterator[str]:
 
 
 def works_in_float64(subject: Subject) -> Iterator[str]:
-    """In float64 values are finite, and near those in float32 or more precise than float32 can hold."""
+    """In float64 the values are finite, and near the float32 values or more precise than float32."""
     for single in subject.runs:
         double, where = subject.apply(single.case, to=torch.float64), f"(model {single.case.name})"
         if isinstance(double.error, InitbenchError):
@@ -182,32 +182,32 @@ def works_in_float64(subject: Subject) -> Iterator[str]:
         in_single = dict(single.model.named_parameters())
         for name, parameter in double.model.named_parameters():
             if name in in_single and _is_coarse(parameter.detach(), in_single[name].detach()):
-                yield f"{name} has no more digits in float64 than in float32, and is not near its value there {where}"
+                yield f"{name} has no more digits in float64 than in float32, and is not near that value {where}"
 
 
 def _is_coarse(double: Tensor, single: Tensor) -> bool:
-    """Return whether values have no more digits than float32 for no reason: more than two sizes, and others there."""
+    """Return whether values have only the digits of float32 and more than two sizes, far from the float32 ones."""
     exact = torch.equal(double.float().double(), double.double())
     near = torch.allclose(double.double(), single.double(), rtol=1e-2, atol=1e-5)
     return exact and not near and len(set(double.abs().flatten().tolist())) > 2
 
 
 def counts_its_passes(subject: Subject) -> Iterator[str]:
-    """The declared cost is the number of forward passes of the model, and of calls of autograd."""
+    """The declared cost is the number of forward passes of the model and of calls of autograd."""
     for run in subject.runs:
         if run.record is not None and run.record.cost != run.passes:
-            yield f"the declared cost is {run.record.cost}, and {run.passes} were counted (model {run.case.name})"
+            yield f"the declared cost is {run.record.cost}, but {run.passes} were counted (model {run.case.name})"
 
 
 def returns_a_record_of_json(subject: Subject) -> Iterator[str]:
-    """The record, which is what a worker sends back and the ledger keeps, is JSON."""
+    """The record, which a worker sends back and the ledger keeps, is JSON."""
     for run in subject.runs:
         fields = {} if run.record is None else run.record.to_json()
         for name, value in fields.items():
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError) as error:
-                yield f"{name} of the record is no JSON: {error} (model {run.case.name})"
+                yield f"{name} of the record is not JSON: {error} (model {run.case.name})"
 
 
 def infinite(model: nn.Module) -> str | None:
@@ -218,7 +218,7 @@ _TRIED: dict[type, tuple[Any, ...]] = {float: (0.0, -1.0), int: (0, -1)}
 
 
 def raises_readable_errors(subject: Subject) -> Iterator[str]:
-    """It sets the parameters of a model; others it refuses with an InitializationError, as it does data of NaN."""
+    """It initializes a model or refuses it with an InitializationError, as it does inputs of NaN."""
     for run in (*subject.attempts, *subject.initialized):
         yield from _unreadable(run, f"on the model {run.case.name}")
     if not subject.runs:
@@ -229,11 +229,11 @@ def raises_readable_errors(subject: Subject) -> Iterator[str]:
     finite = [run.case for run in subject.runs if not run.case.words and infinite(run.model) is None]
     for case in finite[:1]:
         run = subject.initialize(case, math.nan)
-        yield from _unreadable(run, "where inputs are NaN")
+        yield from _unreadable(run, "if inputs are NaN")
         yield from _left_changed(run)
         name = infinite(run.model)
         if name is not None:
-            yield f"leaves values in {name} that are not finite where inputs are NaN; raise an InitializationError"
+            yield f"leaves values in {name} that are not finite if inputs are NaN; raise an InitializationError"
 
 
 def _unreadable(run: Run, where: str) -> Iterator[str]:
@@ -252,10 +252,10 @@ def _left_changed(run: Run) -> Iterator[str]:
 
 
 def names_bad_arguments(subject: Subject) -> Iterator[str]:
-    """A value that it cannot use is refused by an `ArgumentError` that has the argument's name.
+    """An unusable value is refused with an `ArgumentError` that has the argument's name.
 
-    Tried are, one argument at a time, 0 and -1 for numbers, and a value of no type for all: either the factory refuses
-    it, or the initializer works with it or says why not.
+    For each argument, 0 and -1 for numbers, and for all a value of a wrong type, are tried: either the factory refuses
+    the value, or the initializer works with it or says why it cannot.
     """
     parameters = inspect.signature(subject.component.factory, eval_str=True).parameters
     for argument in subject.component.arguments:
@@ -266,7 +266,7 @@ def names_bad_arguments(subject: Subject) -> Iterator[str]:
             subject.component.resolve({**subject.arguments, argument.name: object()})
         except ArgumentError:
             continue
-        yield f"the argument {argument.name} has no type by which a value could be refused"
+        yield f"the argument {argument.name} has no type, so no value can be refused"
 
 
 def _bad_argument(subject: Subject, name: str, value: Any) -> Iterator[str]:
@@ -319,10 +319,10 @@ PROPERTIES: tuple[Property, ...] = (
 
 @dataclass(frozen=True)
 class Check:
-    """One property of one initializer; call it to check it, print it for the property's name.
+    """One property of one initializer; calling it checks the property, and its text is the property's name.
 
     Attributes:
-        property: yields what does not hold.
+        property: yields the violations.
         subject: the initializer.
     """
 
@@ -333,10 +333,10 @@ class Check:
         """Check the property.
 
         Raises:
-            AssertionError: it does not hold; the message names initializer, property and parameter.
+            AssertionError: it is violated; the message names initializer, property and parameter.
         """
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # more would wait for one another: the models are small
+        torch.set_num_threads(1)  # more threads would wait for one another, because the models are small
         try:
             fault = next(self.property(self.subject), None)
         finally:
@@ -363,17 +363,17 @@ def checks(initializer: str | Callable[..., Any], /, **arguments: Any) -> list[C
 
 
 def check_initializer(initializer: str | Callable[..., Any], /, **arguments: Any) -> None:
-    """Check that an initializer does what initbench, and whoever compares it with others, relies on.
+    """Check the properties of an initializer that initbench, and fair comparisons, rely on.
 
-    It runs on a few small models, in a second or so, and on the CPU. A model that the initializer refuses with an
-    InitializationError counts for it, if the model is left as it was; one model at least has to be initialized.
+    It runs on a few small models on the CPU, in about a second. An initializer may refuse a model with an
+    InitializationError if it leaves the model unchanged, but it must initialize at least one.
 
     Args:
-        initializer: a registered name, or a factory; one that is not registered is taken for one that declares nothing.
-        arguments: the initializer's own; what it declares for a smoke run comes before its defaults.
+        initializer: a registered name, or a factory; a factory that is not registered counts as declaring nothing.
+        arguments: the initializer's own; its declarations for a smoke run replace its defaults.
 
     Raises:
-        AssertionError: the first property that does not hold.
+        AssertionError: a property is violated; only the first is reported.
         InitbenchError: there is no such initializer, it refuses the arguments, or no architecture has its scheme.
     """
     for check in checks(initializer, **arguments):

@@ -1,4 +1,4 @@
-"""The models that an initializer is checked on: small, and each with something that is easily missed."""
+"""The models on which an initializer is checked: small, and each with a feature that is easily missed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _SMALL = {"depth": 10, "width": 1, "norm": "none"}
 
 @dataclass(frozen=True)
 class Case:
-    """A model with batches for it."""
-
     name: str
     make: Callable[[], nn.Module]
     input_shape: tuple[int, ...] = (_SAMPLES, *_IMAGE)
@@ -37,7 +35,7 @@ class Case:
         return Inputs(self.input_shape[1:], _WORDS if self.words else None)
 
     def build(self) -> nn.Module:
-        """Return the model: no parameter, buffer, gradient or mode of it has the value that a layer is built with."""
+        """Return the model; no parameter, buffer, gradient or mode has its default value."""
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.default_generator.manual_seed(0)
             model = self.make().to(memory_format=self.memory_format)
@@ -55,7 +53,7 @@ class Case:
     def batches(self, value: float | None = None) -> Iterator[Batch]:
         """Return batches without end, the same at every call; `value`, such as NaN, replaces all inputs."""
         generator = torch.Generator().manual_seed(0)
-        drawn = [self._batch(generator) for _ in range(_BATCHES)]  # now, since later the kit counts what is drawn
+        drawn = [self._batch(generator) for _ in range(_BATCHES)]  # now, because the kit counts later draws
         return (
             (inputs.clone() if value is None else torch.full_like(inputs, value), targets.clone())
             for inputs, targets in cycle(drawn)
@@ -86,7 +84,7 @@ class Convolutions(nn.Module):
 
 
 class TiedLayers(nn.Module):
-    """Linear layers of which two share their weight, and one is frozen."""
+    """Linear layers: two share their weight, and one is frozen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +104,7 @@ class TiedLayers(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Embedded words, and a block of self-attention and a feed-forward part, which ends in a gate."""
+    """Token embeddings and a block of self-attention and a feed-forward part that ends in a gate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,7 +125,7 @@ class Transformer(nn.Module):
 
 
 class Frozen(Convolutions):
-    """A model of which nothing may change."""
+    """A model in which nothing may change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,12 +145,14 @@ DEGENERATE = (Case("no_parameters", nn.Flatten), Case("all_frozen", Frozen))
 def cases(scheme: str | None) -> tuple[Case, ...]:
     """Return the models for an initializer that needs a scheme, or none.
 
-    Those with a scheme are of every architecture that has it, and the last of them also in channels_last and with a
-    frozen weight. A scheme that no architecture of depth 10 without normalization has is an InitbenchError.
+    With a scheme there is a model of every architecture that has it; the last one is also in channels_last and with a
+    frozen weight. If no architecture of depth 10 without normalization has the scheme, an InitbenchError is raised.
     """
     if scheme is None or scheme == "standard":
         return STANDARD
-    single = [name for name in ARCHITECTURES.names() if not name.endswith("/*")]  # a family takes long to import
+    single = [
+        name for name in ARCHITECTURES.names() if not name.endswith("/*")
+    ]  # a family of architectures takes long to import
     found = [case for name in single for case in _of_architecture(name, scheme)]
     if not found:
         raise InitbenchError(f"scheme {scheme!r}: no registered architecture of depth 10 without normalization has it")

@@ -1,4 +1,4 @@
-"""An initializer under test, and the two ways of running it: alone, and through `initialize`."""
+"""An initializer under test, and the two ways to run it: alone, and through `initialize`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from initbench.registry import INITIALIZERS, Component, Initializer, Initializer
 from initbench.structure.recording import is_recording
 from initbench.testing.models import CLASSES, DEGENERATE, STANDARD, Case, cases
 
-# What a module has beside its own attributes; some of it changes when a hook is added and removed again.
+# The attributes of every module; some of them change when a hook is added and removed again.
 _OF_MODULES = {"training", "_parameters", "_buffers", "_modules", "_is_full_backward_hook"}
 _PLAIN = (int, float, str, tuple, type(None))
 
@@ -94,11 +94,11 @@ PARTS: dict[str, Callable[[nn.Module], dict[str, Any]]] = {
     "buffers": buffers,
     "belongings": belongings,
 }
-"""What a model consists of, part by part."""
+"""The parts of a model."""
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> str | None:
-    """Return the first entry that is not what it was, in words; None where all are."""
+    """Return in words the first entry that has changed; None if there is none."""
     for name in before | after:
         if name not in after:
             return f"{name} is gone"
@@ -106,7 +106,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> str | None:
             return f"{name} was added"
         if before[name] != after[name]:
             said = isinstance(before[name], str) and isinstance(after[name], str)
-            return f"{name} was {before[name]}, is {after[name]}" if said else f"{name} is not what it was"
+            return f"{name} was {before[name]}, is {after[name]}" if said else f"{name} is different"
     return None
 
 
@@ -118,13 +118,13 @@ def _shown(module_name: str) -> str:
 def global_random_state(number: int) -> Iterator[list[str]]:
     """Seed the random numbers of torch (CPU), Python and NumPy; restore them at the end.
 
-    The list that is yielded afterwards names the generators which were used or seeded in between.
+    Afterwards, the yielded list names the generators that were used or seeded meanwhile.
     """
     kept = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is meant
     torch.default_generator.manual_seed(number)
     random.seed(number)
     np.random.seed(number)  # noqa: NPY002
-    # One number each: no seed leads there, so that an initializer which sets one is seen.
+    # One draw each: no seed gives these states, so an initializer that sets a seed is noticed.
     torch.rand(1), random.random(), np.random.random()  # noqa: NPY002, S311
     before = _random_states()
     moved: list[str] = []
@@ -148,7 +148,7 @@ def _random_states() -> dict[str, Any]:
 
 @dataclass
 class WatchedContext(InitializationContext):
-    """A context that remembers whose generators were asked for."""
+    """A context that records the names of the generators that were requested."""
 
     streams: list[str] = field(default_factory=list)
 
@@ -157,16 +157,17 @@ class WatchedContext(InitializationContext):
         return super().generator(key)
 
     def apply(self, initializer: Initializer | None, model: nn.Module) -> None:
-        """Do nothing: what another initializer does has been done before, see `Subject.apply`."""
+        """Do nothing, because the other initializer has already run, see `Subject.apply`."""
 
 
 @dataclass
 class Run:
-    """What came of running an initializer.
+    """The result of running an initializer.
 
-    `before` and `after` have each part of the model, see `PARTS`. Only if the initializer ran alone is known: the keys
-    of the generators that were asked for (`streams`), the number of operations that were given a random generator
-    (`draws`), the global generators that were used (`moved`), and the forward and backward passes.
+    `before` and `after` have each part of the model, see `PARTS`. Only a run of the initializer alone has the
+    following: the keys of the requested generators (`streams`), the number of operations with a random generator
+        (`draws`), the
+    global generators that were used (`moved`), and the forward and backward passes.
     """
 
     case: Case
@@ -181,7 +182,6 @@ class Run:
     passes: dict[str, int] = field(default_factory=lambda: {"forward": 0, "backward": 0})
 
     def changed(self, part: str) -> str | None:
-        """Return in words the first thing of a part that is not what it was, with the model's name."""
         found = difference(self.before[part], self.after[part])
         return None if found is None else f"{found} (model {self.case.name})"
 
@@ -192,9 +192,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Subject:
-    """An initializer under test, the models that it is tested on, and its arguments.
+    """An initializer under test, its test models, and its arguments.
 
-    Arguments that are not given are those that it declares for a smoke run.
+    Its declarations for a smoke run replace arguments that are not given.
     """
 
     component: Component[InitializerTraits]
@@ -224,7 +224,7 @@ class Subject:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Those that ended well; `raises_readable_errors` says whether others may end otherwise."""
+        """The successful attempts; `raises_readable_errors` checks the others."""
         return tuple(run for run in self.attempts if run.error is None)
 
     @cached_property
@@ -262,10 +262,10 @@ class Subject:
         seed: int = 0,
         random_state: int = 0,
     ) -> Run:
-        """Run the initializer alone, without the care that `initialize` takes.
+        """Run the initializer alone, without the protections of `initialize`.
 
-        What it starts from, its arguments that are initializers themselves, has run before, with one seed always, and
-        is not looked at. `apply` is what the factory returned for other arguments, `to` what the model is moved to.
+        The initializers among its arguments have run before, always with one seed, and are not checked. `apply` is the
+        factory's result for other arguments; `to` is the dtype or device to which the model is moved.
         """
         model = case.build() if to is None else case.build().to(to)
         for parameter in model.parameters():
@@ -303,7 +303,7 @@ class Subject:
 
 
 class _Draws(TorchFunctionMode):
-    """Counts a run's operations that are given a random generator."""
+    """Counts a run's operations that receive a random generator."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()
@@ -317,13 +317,13 @@ class _Draws(TorchFunctionMode):
 
 @contextmanager
 def _counted_passes(model: nn.Module, passes: dict[str, int]) -> Iterator[None]:
-    """Count a model's forward passes, and every way to call autograd."""
+    """Count a model's forward passes, and every call of autograd."""
     run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # noqa: SLF001
 
     def forward(*_: Any) -> None:
         passes[
             "forward"
-        ] += not is_recording()  # the run with one sample that finds a structure is no pass over a batch
+        ] += not is_recording()  # finding the structure runs one sample, which is not a pass over a batch
 
     def backward(*arguments: Any, **options: Any) -> Any:
         passes["backward"] += 1
@@ -338,7 +338,7 @@ def _counted_passes(model: nn.Module, passes: dict[str, int]) -> Iterator[None]:
 
 
 def _component(initializer: str | Callable[..., Any]) -> Component[InitializerTraits]:
-    """Return the component of a name, of a registered factory, or one made of another factory."""
+    """Return the component of a name, of a registered factory, or of an unregistered one."""
     if isinstance(initializer, str):
         return INITIALIZERS.get(initializer)
     names = INITIALIZERS.names()
@@ -347,5 +347,5 @@ def _component(initializer: str | Callable[..., Any]) -> Component[InitializerTr
             return component
     name = getattr(initializer, "__name__", type(initializer).__name__)
     if name in names:
-        raise InitbenchError(f"{name}: this factory is not registered, and another initializer has its name")
+        raise InitbenchError(f"{name}: this factory is not registered, but another initializer has its name")
     return Component("initializer", name, initializer, 1, InitializerTraits())

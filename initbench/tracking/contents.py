@@ -1,8 +1,8 @@
-"""What MLflow says of a trial: its run's name, tags, parameters and metrics. Pure functions of the record.
+"""The contents of a trial's MLflow run: name, tags, parameters and metrics. Pure functions of the record.
 
 MLflow's UI makes one chart section per prefix before a ``/``: ``curves/``, ``layers/``, ``probe/``, ``timing/`` and
-``tuning/``. Final numbers have none and share one section. A metric with several steps is a line, one with a single
-step a bar.
+``tuning/``. Final numbers have no prefix and share one section. A metric with several steps is a line, with one step a
+bar.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ TRIAL_ID = "initbench.trial_id"
 RECORD_DIGEST = "initbench.record"
 LAYOUT = "initbench.layout"
 LAYOUT_VERSION = "2"
-"""Of the names and steps of parameters and metrics; a run of another layout is written anew. The first had no tag."""
+"""The version of the names and steps; runs with another layout are written again. The first layout had no tag."""
 KIND = "initbench.kind"
 TRIAL, REPORT = "trial", "report"
-"""The kinds of runs; the report's folder of artifacts has its name."""
+"""The kinds of runs; the folder of the report's artifacts has the same name."""
 RECORD_FILE = "trial.json"
 _MAX_TEXT = 500
 SATURATED = "saturated"
-"""The condition of a probe that is measured, not set, so it is a metric and no parameter."""
+"""The one condition of a probe that is measured, not set; so it is a metric, not a parameter."""
 Point = tuple[int, Any]  # a step and its value
 LAYERS_FILE = "layers.csv"
-"""The artifact that `layer_table` is written to; MLflow's UI shows it as a table."""
+"""The artifact with the `layer_table`; MLflow's UI shows it as a table."""
 _MAX_POINTS = 200
-"""Most points of one measurement, or of what a tuner did. All of them are in the record, an artifact."""
+"""The largest number of points of one series. The record, an artifact, has all of them."""
 
 
 def record_text(record: TrialRecord) -> str:
-    """Return the record as the ledger writes it, so that it can be read back whole, in the same order."""
+    """Return the record as in the ledger, so that it can be read back completely, in the same order."""
     return json.dumps(record.to_json(), allow_nan=False)
 
 
 def record_digest(record: TrialRecord) -> str:
-    """Return the SHA-256 of the record's numbers: an attempt that came to something else has another.
+    """Return the SHA-256 of the record's numbers, so that an attempt with another result has another digest.
 
-    Durations and the environment are left out: the same trial run again elsewhere is the same run.
+    Durations and the environment are left out, so the same trial run elsewhere has the same digest.
     """
     text = json.dumps(record.numbers(), sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -65,7 +65,7 @@ def record_digest(record: TrialRecord) -> str:
 def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return the labels of each trial among the others: ``architecture``, ``initializer``, ``dataset`` and ``place``.
 
-    The place is what runs are named by: the architecture, and the dataset where there are several. The specs are plain
+    The place is the part for names of runs: the architecture, and the dataset if there are several. The specs are plain
     data; a label shows the arguments that vary among them.
     """
     datasets = component_labels([spec["dataset"] for spec in specs])
@@ -78,10 +78,10 @@ def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 
 
 def run_name(record: TrialRecord, labels: Mapping[str, str]) -> str:
-    """Return the run's name: ``kaiming · wrn[depth=28, width=1] · seed 0``, with the dataset where there are several.
+    """Return the run's name: ``kaiming · wrn[depth=28, width=1] · seed 0``, with the dataset if there are several.
 
-    The initializer is what is compared, so it comes first: the UI cuts names after some twenty characters. In a suite
-    that tunes the name says what was tried, ``· search lr=0.01``, or which protocols come to it, ``· own, shared``.
+    The compared initializer comes first, because the UI cuts names after some twenty characters. In a suite that tunes,
+    the name has the try, ``· search lr=0.01``, or the protocols of the trial, ``· own, shared``.
     """
     name = f"{labels['initializer']} · {labels['place']} · seed {record.spec['seed']}"
     return visible(" · ".join(filter(None, [name, _tuned(record.spec)])))
@@ -123,17 +123,17 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def parameters(record: TrialRecord) -> dict[str, str]:
-    """Return what was run: names for MLflow's columns and plots, and every setting.
+    """Return the parameters of a run: names for MLflow's columns and plots, and every setting.
 
     ``initializer``, ``architecture``, ``scheme``, ``dataset``, ``seed`` and ``phase`` are in every run, ``task`` and
-    ``metric`` where they are known. MLflow never changes a parameter, but labels, which show what varies in a suite,
-    change when it grows. So the parameter of a component is its name with the arguments that are not at their default
-    (``delta_orthogonal[gain=2]``), which tells variants apart and depends on this trial alone; the tag of the same name
-    holds the label.
+    ``metric`` if they are known. MLflow never changes a parameter, but labels change when a suite grows, because they
+    show what varies. So the parameter of a component is its name with the arguments that are not at their default
+    (``delta_orthogonal[gain=2]``), which distinguishes variants and depends on this trial alone; the tag of the same
+    name has the label.
 
-    The settings follow under ``architecture.``, ``initializer.``, ``dataset.``, ``recipe.`` and ``probe.``. The
-    conditions of a probe (ε, batch size, what share of a gradient lies below ε) are among them: its value means nothing
-    without them. So is the chance level of each metric that has one, under ``chance.``.
+    The settings follow under ``architecture.``, ``initializer.``, ``dataset.``, ``recipe.`` and ``probe.``. They
+    include the conditions of a probe (ε, batch size, the share of a gradient below ε), because its value means nothing
+    without them. The chance level of each metric that has one is under ``chance.``.
     """
     spec = record.spec
     settings: dict[str, Any] = {
@@ -168,7 +168,7 @@ def clean_name(name: str) -> str:
 
 
 def _arguments(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a component's arguments; one that is an initializer itself by its name, with its own arguments below."""
+    """Return a component's arguments; an argument that is an initializer becomes its name, with its arguments below."""
     result: dict[str, Any] = {}
     for name, value in component["arguments"].items():
         key = f"{prefix}.{name}"
@@ -180,9 +180,9 @@ def _arguments(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -> str:
-    """Return a component's name with the arguments that its identity has, whatever other trials there are.
+    """Return a component's name with the arguments in its identity, independent of other trials.
 
-    What a rule sets or a search chooses is left out, as in a label: it varies with the pair.
+    Values that a rule sets or a search chooses are left out, as in a label, because they vary with the pair.
     """
     component = record.spec[kind]
     return _with_arguments(
@@ -205,7 +205,7 @@ def _with_arguments(
 
 
 def _text(value: Any) -> str:
-    # A database refuses half characters, which a record may hold, and some refuse the null character.
+    # Databases refuse halves of characters, which a record may hold, and some refuse the null character.
     text = visible(value, keep="\t\n") if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
@@ -213,18 +213,19 @@ def _text(value: Any) -> str:
 def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     """Return every finite number as (name, step) → value, in the order of the steps, one value per step.
 
-    Final metrics, scalars of probes and timing have step 0. What else has steps:
+    Final metrics, scalars of probes and timing have step 0. The steps of other metrics are:
 
-    - ``curves/<name>``: the number of the training step.
-    - ``tuning/<name>``: the step of the initializer that tunes.
-    - ``layers/<probe>``: the place of the layer in the model's order, from 0, so that one chart shows the profile of a
-      network and lays it over another's; `layer_table` says which layer that is. Where there are weights, what is none
-      (biases and other scalars, whose values are of another size) is ``layers/<probe>.others``.
-    - ``probe/<name>`` of a curve: its place, where the places are integers, else the number of its point.
+    - ``curves/<name>``: the training step.
+    - ``tuning/<name>``: the step of the tuner.
+    - ``layers/<probe>``: the position of the layer in the model's order, from 0, so that one chart shows the profile of
+    a
+      network over another's; `layer_table` names the layers. If there are weights, the other tensors (biases and other
+      scalars, whose values have another size) are under ``layers/<probe>.others``.
+    - ``probe/<name>`` of a curve: its x values if they are integers, else the number of the point.
 
-    Three numbers have one name in every suite, so that MLflow's columns and plots can use them whatever the task:
-    ``outcome``, the value of the primary metric of a trial that was trained to its end; ``diverged``, 0 or 1, of one
-    that did not fail; and ``probe/<name>.saturated``, 0 or 1, of each probe that can saturate.
+    Three numbers have one name in every suite, so that MLflow's columns and plots can use them for every task:
+    ``outcome``, the primary metric of a trial that was trained to its end; ``diverged``, 0 or 1, unless the trial
+    failed; and ``probe/<name>.saturated``, 0 or 1, of each probe that can saturate.
     """
     values = {(clean_name(key), 0): value for key, value in _finite(record.metrics)}
     values |= {(key, 0): value for key, value in _finite(_result(record))}
@@ -244,9 +245,9 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
 
 
 def layer_table(record: TrialRecord) -> str:
-    """Return which layer each step of ``layers/<probe>`` is, as CSV; empty where no probe measures layers.
+    """Return the layer of each step of ``layers/<probe>``, as CSV; empty if no probe measures layers.
 
-    The columns are ``metric, step, layer, value, unit``; there is a row for every layer, whatever is drawn of them.
+    The columns are ``metric, step, layer, value, unit``; there is a row for every layer, even if not all are drawn.
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -284,14 +285,14 @@ def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:
 
 
 def _layer_names(probe: Mapping[str, Any]) -> dict[str, str]:
-    # `gradient_norm.per_layer` is one of several measurements of its probe; here the prefix says what it is.
+    # `gradient_norm.per_layer` is one of several measurements of its probe; here the prefix replaces the suffix.
     name = f"layers/{probe['name'].removesuffix('.per_layer')}"
     weights = {layer for layer in probe["values"] if layer.endswith("weight")}
     return {layer: name if layer in weights or not weights else f"{name}.others" for layer in probe["values"]}
 
 
 def _tuning(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Point]]:
-    """Return what a tuner did at each of its steps, by name; a step that it does not number is counted."""
+    """Return the values of each step of a tuner, by name; steps without numbers are counted."""
     values: dict[str, dict[int, Any]] = {}
     for number, entry in enumerate(history):
         step: Any = entry.get("step")
@@ -302,7 +303,7 @@ def _tuning(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Point]]:
 
 
 def _series(name: str, points: Sequence[Point]) -> dict[tuple[str, int], float]:
-    """Return the finite points of a metric; of very many some, evenly spread, with the first and the last."""
+    """Return the finite points of a metric; of very many an evenly spread part, with the first and the last."""
     last = len(points) - 1
     if last >= _MAX_POINTS:
         points = [points[i * last // (_MAX_POINTS - 1)] for i in range(_MAX_POINTS)]
@@ -318,5 +319,4 @@ def _is_finite(value: Any) -> bool:
 
 
 def _is_step(value: Any) -> bool:
-    """Return whether MLflow can take a place as a step, an integer of 64 bits."""
     return _is_finite(value) and value == int(value) and abs(value) < 2**63

@@ -1,6 +1,6 @@
-"""An MLflow experiment read back: the trial records that `initbench run` or `initbench sync` wrote.
+"""Reading an MLflow experiment back: the trial records that `initbench run` or `initbench sync` wrote.
 
-Every run holds its whole record as the artifact ``trial.json``, so a report from here is the report of the ledger.
+Every run has its complete record as the artifact ``trial.json``, so a report from here equals the ledger's.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def read_experiment(name: str, uri: str) -> Source:
-    """Return the trial records of an MLflow experiment; a run whose record cannot be read is passed over and named.
+    """Return the trial records of an MLflow experiment; a run with an unreadable record is skipped and named.
 
     Raises:
-        InitbenchError: the store does not answer, or has no such experiment, or this has no record that can be read.
-        LedgerError: the records were written in another format, all of them.
+        InitbenchError: the store does not answer, it has no such experiment, or the experiment has no readable record.
+        LedgerError: all records were written in another format.
     """
     from mlflow.exceptions import MlflowException
 
@@ -61,7 +61,7 @@ def read_experiment(name: str, uri: str) -> Source:
                     other_formats = other_formats or (error if isinstance(error, LedgerError) else None)
                     skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
         suite_file, suite_text = Path(folder) / SUITE_FILE, ""
-        with suppress(OSError, ValueError):  # a report can do without
+        with suppress(OSError, ValueError):  # optional for a report
             suite_text = read_text(suite_file)
         compare, incompatible, tune = read_compare(folder), read_incompatible(folder), read_tune(folder)
     if not records and other_formats is not None:
@@ -79,19 +79,19 @@ def read_experiment(name: str, uri: str) -> Source:
 
 
 def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
-    """Return a run's record; a ValueError says that it is not whole, or that the artifact is not its record."""
+    """Return a run's record; a ValueError says that it is incomplete, or that the artifact is not its record."""
     digest = run.data.tags.get(contents.RECORD_DIGEST)
     if digest is None:
-        raise ValueError("half written; initbench sync writes it anew")
+        raise ValueError("half written; initbench sync writes it again")
     path = Path(client.download_artifacts(run.info.run_id, contents.RECORD_FILE, folder))
     record = record_of(read_text(path))
     if contents.record_digest(record) != digest:
-        raise ValueError("its record is not the one that its digest tells of")
+        raise ValueError("its record does not match its digest")
     return record
 
 
 def _download(client: MlflowClient, run: Run, files: Iterable[str], folder: str) -> None:
-    """Put artifacts into a folder, those that are there: a report can do without."""
+    """Put existing artifacts into a folder; a report does not need all of them."""
     from mlflow.exceptions import MlflowException
 
     for file in files:

@@ -1,8 +1,8 @@
-"""What MLflow was level with when a run ended, so that the next run need not compare thousands of trials with it.
+"""The state of MLflow at the end of a run, so that the next run need not compare thousands of trials with it.
 
-The mark stands beside the ledger, in ``.mlflow_level.json``. It holds as long as no record, no label and no byte of the
-store is another: size and time of change of every record's file and of the store's are in it. A server's store is not
-seen from here, so it is compared every time.
+The mark is beside the ledger, in ``.mlflow_level.json``. It holds as long as no record, no label and no byte of the
+store changes: it contains the sizes and modification times of every record's file and of the store's. A server's store
+is not visible from here, so it is compared every time.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Level:
         return kept is not None and kept == self._mark(labels)
 
     def keep(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Say that MLflow has every record, with these labels, and that nothing is being written to it.
+        """Note that MLflow has every record, with these labels, and that nothing is being written to it.
 
-        A mark that cannot be written is none: the next run compares.
+        If the mark cannot be written, the next run compares.
         """
         mark = self._mark(labels)
         if mark is not None:

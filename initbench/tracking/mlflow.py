@@ -1,8 +1,8 @@
 """Trials in MLflow: flat runs, written by the driver alone, in batches, never doubled.
 
-A run is found by its tag ``initbench.trial_id``. The digest of the record, ``initbench.record``, is the last thing
-that is written, so a run that has it is whole, whatever killed an earlier driver. The ledger is the truth: what
-is missing, half written or out of date here is written anew from it.
+A run is found by its tag ``initbench.trial_id``. The digest of the record, ``initbench.record``, is written last, so a
+run that has it is complete, even if a driver was killed. The ledger is the truth: runs that are missing, half written
+or out of date are written again from it.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ if TYPE_CHECKING:
 
 _RUNS_PER_PAGE = 1000
 Written = Literal["written", "unchanged", "replaced", "relabelled"]
-"""What became of a trial's run."""
+"""The result of writing a trial's run."""
 MOST_REFUSED = 3
-"""After so many trials that a store refuses one after another it is taken for one that does not answer."""
+"""After a store has refused this many trials in a row, it counts as not answering."""
 T = TypeVar("T")
 _ARTIFACTS = "mlartifacts"
-# MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
+# MLflow takes at most 1000 entities in one call, at most 100 of them parameters.
 _METRICS_PER_CALL = 900
 _PARAMETERS_PER_CALL = 100
 
 
 def active_runs(client: MlflowClient, experiment_id: str, query: str = "") -> Iterator[Run]:
-    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another."""
+    """Yield the runs of an experiment that are not deleted, page by page."""
     from mlflow.entities import ViewType
 
     token: str | None = None
@@ -76,7 +76,7 @@ def active_runs(client: MlflowClient, experiment_id: str, query: str = "") -> It
 
 @contextmanager
 def errors_of_one_line(uri: str) -> Iterator[None]:
-    """Raise what MLflow raises as an `InitbenchError` of one line that names the store."""
+    """Turn MLflow's exceptions into an `InitbenchError` of one line that names the store."""
     try:
         yield
     except InitbenchError:
@@ -84,26 +84,25 @@ def errors_of_one_line(uri: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001  # raised again, in one line and without secrets
         message = f"MLflow at {shown_uri(uri)}: {without_secrets(_reason(error), uri)}"
         whole = "".join(traceback.format_exception(error))
-        # What --debug prints would hold them too.
+        # The output of --debug would contain them too.
         raise InitbenchError(message) from (error if without_secrets(whole, uri) == whole else None)
 
 
 def _reason(error: Exception) -> str:
     first, *more = str(error).strip().splitlines() or [""]
-    # What SQLAlchemy says first if a query had to write before it could read.
+    # SQLAlchemy's prefix if a query had to write before it could read.
     return more[0] if more and first.startswith("(raised as a result of ") else first
 
 
 def connect(uri: str) -> MlflowClient:
-    """Import MLflow (1.5 s) so that it stays silent, and return a client; nothing else of the process is changed."""
+    """Import MLflow (1.5 s) without output, and return a client; nothing else of the process is changed."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    # By default MLflow tries for minutes; a store that comes back is made level by `initbench sync`.
+    # By default MLflow tries for minutes; once a store is back, `initbench sync` brings it up to date.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
-    # Tracebacks with SQL, of errors that are raised as well, and "Retrying" for each request that a server does not
-    # answer.
+    # Tracebacks with SQL for errors that are raised anyway, and "Retrying" for each request without an answer.
     for name, level in (("mlflow.store", logging.CRITICAL), ("urllib3.connectionpool", logging.ERROR)):
         if logging.getLogger(name).level == logging.NOTSET:
             logging.getLogger(name).setLevel(level)
@@ -114,7 +113,7 @@ def connect(uri: str) -> MlflowClient:
         check_stays(path)
         check_regular(path)
     elif path is not None:
-        # MLflow makes its tables one migration after another, and cannot go on from where it was killed.
+        # MLflow makes its tables one migration after another, and cannot continue if it was killed meanwhile.
         part = path.with_name(path.name + ".part")
         part.unlink(missing_ok=True)
         MlflowClient(tracking_uri=sqlite_uri(part)).search_experiments(max_results=1)
@@ -124,7 +123,7 @@ def connect(uri: str) -> MlflowClient:
 
 @dataclass
 class _KnownRun:
-    """What is known of a run without asking MLflow again."""
+    """The known state of a run, without asking MLflow again."""
 
     run_id: str
     name: str
@@ -138,7 +137,7 @@ class _KnownRun:
 class MlflowTracker:
     """Writes one suite's trials to one MLflow experiment, named after the suite.
 
-    Artifacts go to ``mlartifacts`` in the suite's folder, or to the server. What MLflow refuses is an `InitbenchError`
+    Artifacts go to ``mlartifacts`` in the suite's folder, or to the server. Errors of MLflow become an `InitbenchError`
     with a message of one line.
     """
 
@@ -154,7 +153,7 @@ class MlflowTracker:
 
     @cached_property
     def _runs(self) -> dict[str, list[_KnownRun]]:
-        """The runs of each trial; of thousands it takes seconds to ask for them, so it is done when one is written."""
+        """The runs of each trial; requesting thousands takes seconds, so it is done at the first write."""
         runs: dict[str, list[_KnownRun]] = defaultdict(list)
         for run in active_runs(self._client, self._experiment_id):
             if (trial := run.data.tags.get(contents.TRIAL_ID)) is not None:
@@ -164,9 +163,8 @@ class MlflowTracker:
     def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Written:
         """Write a trial as one run, however often this is called.
 
-        Return ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
-        ``replaced`` where the run of an earlier attempt, one half written, or one that another version wrote with other
-        names, has made way.
+        Return ``written``; ``unchanged`` if the run is there; ``relabelled`` if only its labels were out of date; or
+        ``replaced`` if it was half written, from an earlier attempt, or from another version with other names.
         """
         with errors_of_one_line(self._uri):
             runs = self._runs[record.id]
@@ -186,10 +184,10 @@ class MlflowTracker:
             return "unchanged" if current else "written"
 
     def log_suite(self) -> None:
-        """Write what the folder says of the suite as artifacts of the run named ``report``, over what is there.
+        """Write the suite as artifacts of the run named ``report``, replacing existing ones.
 
-        That is the suite file, as written and resolved, and the report, whose ``index.html`` MLflow renders, with its
-        CSVs. What else lies in the folder, or what a link there leads to, is not passed on.
+        They are the suite file, as written and resolved, and the report with its CSVs; MLflow renders its
+        ``index.html``. Other files in the folder, and targets of links, are not passed on.
         """
         from initbench.reporting.manifest import written_files
 
@@ -258,7 +256,7 @@ class MlflowTracker:
                 return self._client.create_experiment(
                     self._suite_name,
                     artifact_location=None if is_server(self._uri) else self._artifacts(),
-                    # The UI has one face for language-model applications and one for training runs: ours.
+                    # The UI has one view for language-model applications and one for training runs, which is ours.
                     tags={"mlflow.experimentKind": "custom_model_development"},
                 )
             except MlflowException:
@@ -275,7 +273,7 @@ class MlflowTracker:
         return (self._folder / _ARTIFACTS).as_uri()
 
     def _check_artifacts(self, run: Run) -> None:
-        """Refuse a run of this folder's store, or with artifacts in this folder, that keeps them out of the folder."""
+        """Refuse a run with artifacts outside this folder, if its store is this folder's or their path begins in it."""
         location = run.info.artifact_uri
         if self._uri == default_tracking_uri(self._folder) or location.startswith(self._artifacts()):
             parts = urlsplit(location)
@@ -286,7 +284,7 @@ class MlflowTracker:
                 )
 
     def _refuse_moved_store(self, experiment: Experiment) -> None:
-        """MLflow keeps absolute paths: the store of a folder that was moved would write to where it came from."""
+        """Refuse the store of a moved folder: MLflow keeps absolute paths and would write to the old location."""
         if self._uri == default_tracking_uri(self._folder) and experiment.artifact_location != self._artifacts():
             raise InitbenchError(
                 f"{self._folder / 'mlflow.db'} was made in {experiment.artifact_location}; "
@@ -295,11 +293,11 @@ class MlflowTracker:
 
 
 def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = None) -> Counter[Written]:
-    """Bring MLflow up to date with a ledger: what is missing, half written, changed or labelled otherwise.
+    """Bring MLflow up to date with a ledger: runs that are missing, half written, changed or labelled differently.
 
-    Labels show what varies in the suite, so they change when it grows. A trial that MLflow refuses does not stop the
-    others, several one after another do: it does not answer then. The error says how many trials are missing; `skipped`
-    takes a line for each file that is not a record.
+    Labels show what varies in the suite, so they change when it grows. If MLflow refuses a trial, the others follow; if
+    it refuses several in a row, it counts as not answering. The error says how many trials are missing; `skipped`
+    receives a line for each file that is not a record.
     """
     records = list(ledger.records([] if skipped is None else skipped))
     labels = contents.trial_labels([record.spec for record in records])
@@ -322,9 +320,9 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
-    """Write to MLflow what a suite's folder has and MLflow lacks; return what `sync` does.
+    """Write the records of a suite's folder that MLflow lacks to MLflow; return the counts of `sync`.
 
-    `skipped` takes a line for each file that is not a record.
+    `skipped` receives a line for each file that is not a record.
 
     Raises:
         InitbenchError: the tracking server does not answer, or a run of the suite is at work here.

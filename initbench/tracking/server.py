@@ -1,4 +1,4 @@
-"""``initbench ui``: MLflow's user interface on the right store."""
+"""``initbench ui``: MLflow's user interface for the right store."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from urllib.parse import urlencode
 from initbench.errors import InitbenchError
 from initbench.tracking.uri import check_regular, check_stays, is_server, shown_uri, sqlite_path
 
-# A proxy from the environment is not for a server on this machine.
+# A server on this machine needs no proxy from the environment.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _START_SECONDS = 120.0
 _STOP_SECONDS = 5.0
 _ENVIRONMENT = {
-    # Without these the server starts seven more processes and takes three times as long to answer.
+    # Without these, the server starts seven more processes and takes three times as long to answer.
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
 
 def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1") -> None:
-    """Serve MLflow's user interface until Ctrl-C or a signal to terminate; leaves no process behind.
+    """Serve MLflow's user interface until Ctrl-C or SIGTERM; leave no process behind.
 
     MLflow answers only to names that it knows (localhost and private addresses); for others see its
-    ``MLFLOW_SERVER_ALLOWED_HOSTS``. Of a server as the store the address is printed, nothing is started. Another free
-    port is taken, and told, where the wanted one is in use; 0 stands for any free one.
+    ``MLFLOW_SERVER_ALLOWED_HOSTS``. If the store is a server, its address is printed and nothing is started. If the
+    port is in use, another free one is taken and reported; 0 means any free port.
 
     Raises:
         InitbenchError: there is no store yet, or the server does not start.
@@ -52,16 +52,16 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
         check_regular(path)
     chosen = _free_port(host, port)
     if port not in {0, chosen}:
-        _say(f"port {port} is in use, {chosen} is taken instead")
+        _say(f"port {port} is in use, {chosen} is used instead")
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log, _terminated_cleanly():
         process = subprocess.Popen(  # noqa: S603  # a list of arguments, no shell
             _command(Path(folder), host, chosen),
-            # The URI may hold a password: not among the arguments, which every user of the machine can read.
+            # The URI may have a password, so it is not an argument, which every user of the machine could read.
             env={**_ENVIRONMENT, **os.environ, "MLFLOW_BACKEND_STORE_URI": uri},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # a process group of its own, which is ended as a whole
+            start_new_session=True,  # its own process group, which is ended as a whole
         )
         try:
             address = _address(host, chosen)
@@ -77,7 +77,7 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
 
 
 def _command(folder: Path, host: str, port: int) -> list[str]:
-    # Without a destination for artifacts the server would make a folder in the working directory.
+    # Without a destination for artifacts, the server would make a folder in the working directory.
     artifacts = (folder.resolve() / "mlartifacts").as_uri()
     return [
         *(sys.executable, "-m", "mlflow", "server", "--workers", "1"),
@@ -125,20 +125,20 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], address: str, uri: str
 
 
 def _experiment_url(address: str, name: str) -> str:
-    """Return the page of the experiment with this name, or the front page where there is none."""
+    """Return the page of the experiment with this name, or the front page if there is none."""
     query = urlencode({"experiment_name": name})
     try:
         with _direct.open(f"{address}/api/2.0/mlflow/experiments/get-by-name?{query}", timeout=5) as answer:
             experiment = json.load(answer)["experiment"]["experiment_id"]
     except (OSError, ValueError, KeyError):
         return address
-    # The face for training runs, not the one for language models, with the charts open beside the list.
+    # The view for training runs, not the one for language models, with the charts beside the list.
     return f"{address}/#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode=CHART"
 
 
 @contextmanager
 def _terminated_cleanly() -> Iterator[None]:
-    """Turn a signal to terminate, or a closed terminal, into SystemExit, so that `finally` clauses run."""
+    """Turn SIGTERM, or a closed terminal, into SystemExit, so that `finally` clauses run."""
 
     def leave(signal_number: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + signal_number)

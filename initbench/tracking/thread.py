@@ -1,4 +1,4 @@
-"""Writing to MLflow off the driver's loop."""
+"""A thread that writes to MLflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS_UNTIL_ASKED_AGAIN = 30.0
 
 
 class _Write(NamedTuple):
-    """Something to write, and which trial that is, if it is one: ``number`` of those that were put."""
+    """Something to write; for a trial, ``number`` counts the trials that were put."""
 
     call: Callable[[MlflowTracker], object]
     number: int = 0
@@ -31,9 +31,9 @@ class _Write(NamedTuple):
 class TrackingThread:
     """A thread that owns a `MlflowTracker` and does what it is given, in order.
 
-    Importing MLflow and creating the store, some seconds, happen in the thread. Nothing that fails here stops a suite:
-    the ledger is the truth, errors are kept for `close` and `close_by`, and ``initbench sync`` repairs. A store that
-    does not answer is asked again only after a while; what was to be written meanwhile is left to ``initbench sync``.
+    Importing MLflow and creating the store, which takes seconds, happen in the thread. A failure here stops no suite,
+    because the ledger is the truth: errors are kept for `close` and `close_by`, and ``initbench sync`` repairs. A store
+    that does not answer is asked again only after a while; ``initbench sync`` writes the rest.
     """
 
     def __init__(self, folder: str | Path, uri: str, suite_name: str) -> None:
@@ -44,18 +44,18 @@ class TrackingThread:
         self._deadline = math.inf
         self._errors: list[str] = []
         self._done = 0
-        # The number of each trial's last write, as put and as written. A trial that is put again has another label.
+        # The number of each trial's last write, as put and as written. A trial is put again if its label changes.
         self._put: dict[str, int] = {}
         self._written: dict[str, int] = {}
-        # A daemon: a store that hangs must not keep the process alive after `close` has given up. Python waits at its
-        # end for the threads of a ThreadPoolExecutor, which would otherwise do.
+        # A daemon, because a hanging store must not keep the process alive after `close` has given up. At its end
+        # Python would wait for the threads of a ThreadPoolExecutor.
         self._thread = threading.Thread(target=self._work, name="initbench-tracking", daemon=True)
         self._thread.start()
 
     def put(self, record: TrialRecord, labels: Mapping[str, str]) -> None:
-        """Have a trial written: `MlflowTracker.log`, as the ledger then has it.
+        """Have a trial written by `MlflowTracker.log`, as the ledger then has it.
 
-        Where MLflow falls behind by thousands of trials, what waits is their ids.
+        Only ids are queued, in case MLflow falls behind by thousands of trials.
         """
         ledger, trial_id = Ledger(self._folder), record.id
         number = self._put[trial_id] = self._put.get(trial_id, 0) + 1
@@ -68,10 +68,10 @@ class TrackingThread:
         self._writes.put(_Write(lambda tracker: tracker.log_suite()))
 
     def close(self, timeout: float = 60.0) -> list[str]:
-        """Wait until everything is written, as long as that goes on; give up once nothing was for `timeout` seconds.
+        """Wait until everything is written; give up once nothing was written for `timeout` seconds.
 
-        Return one line that says what went wrong and how to repair it, or none. It says that the ledger is complete,
-        which is for the caller to know.
+        Return one line with the error and the way to repair it, or nothing. It says that the ledger is complete, which
+        the caller must ensure.
         """
         self._writes.put(None)
         before = -1
@@ -86,10 +86,10 @@ class TrackingThread:
         return [f"{_first(problems)}; the ledger is complete, MLflow is not; {self._repair()}"]
 
     def close_by(self, deadline: float) -> list[str]:  # of time.monotonic
-        """Wait until everything is written or the time is up: then nothing more is, whatever waits.
+        """Wait until everything is written or the time is up; then write nothing more.
 
-        What is being written at that moment is not waited for. A process that ends then leaves a trial half written,
-        which ``initbench sync`` and the next run write anew. Return one line that says what is missing, or none.
+        The write in progress at that moment is not awaited. If the process then ends, a trial is left half written, and
+        ``initbench sync`` and the next run write it again. Return one line about missing trials, or nothing.
         """
         self._deadline = deadline
         self._writes.put(None)
@@ -106,7 +106,7 @@ class TrackingThread:
         return self._writes.qsize()
 
     def abandon(self) -> None:
-        """Write nothing more than what is being written, and do not wait for it."""
+        """Finish only the write in progress, without waiting for it."""
         with suppress(queue.Empty):
             while True:
                 self._writes.get_nowait()
@@ -127,7 +127,7 @@ class TrackingThread:
             if time.monotonic() >= asked_again_at:
                 try:
                     tracker = tracker or MlflowTracker(self._folder, self._uri, self._suite_name)
-                    if self._is_late():  # the store was being made
+                    if self._is_late():  # the store was being created
                         return
                     write.call(tracker)
                     in_a_row = 0

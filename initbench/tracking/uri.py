@@ -1,7 +1,7 @@
-"""Where runs are tracked: which MLflow store, and whether it answers. Imports no mlflow.
+"""The tracking URI: which MLflow store, and whether it answers. Imports no mlflow.
 
-A suite's folder that was received may hold anything in the place of a store's file or of its artifacts; MLflow writes
-through links, and waits for a pipe without end.
+A suite's folder from somebody else may have links or pipes in place of a store's file or artifacts. MLflow would write
+through links, and wait for a pipe for ever.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CREDENTIALS = re.compile(r"([^:/?#]*://)(?:(.*)@)?(.*)\Z", re.DOTALL)
 _QUERY_VALUE = re.compile(r"=[^&#]*")
 _SQLITE = "sqlite:///"
 _SQLITE_MAGIC = b"SQLite format 3\0"
-_LARGEST_STORE = 2**60  # SQLite reads of it what it needs
+_LARGEST_STORE = 2**60  # SQLite reads only the parts that it needs
 
 
 def default_tracking_uri(folder: str | Path) -> str:
@@ -33,8 +33,8 @@ def default_tracking_uri(folder: str | Path) -> str:
 
 def sqlite_uri(path: Path) -> str:
     text = str(path)
-    # SQLAlchemy decodes ``%41``, and to it ``?`` ends the path. MLflow decodes nothing where it makes the folder that
-    # the path names, so the slashes are encoded too: it then sees no folder.
+    # SQLAlchemy decodes ``%41``, and ends the path at ``?``. MLflow decodes nothing when it makes the folder of
+    # the path, so the slashes are encoded too: then it sees no folder.
     return _SQLITE + (quote(text, safe="") if {"?", "%"} & set(text) else text)
 
 
@@ -44,24 +44,24 @@ def resolve_tracking_uri(folder: str | Path, option: str | None = None) -> str:
 
 
 def is_server(uri: str) -> bool:
-    """Return whether the URI is that of an MLflow server, which keeps its own artifacts."""
+    """Return whether the URI is an MLflow server's, which keeps its own artifacts."""
     return urlsplit(uri).scheme in {"http", "https"}
 
 
 def sqlite_path(uri: str) -> Path | None:
-    """Return the file that SQLAlchemy opens for a SQLite URI, None for any other URI."""
+    """Return the file that SQLAlchemy opens for a SQLite URI; None for any other URI."""
     return Path(unquote(uri.removeprefix(_SQLITE).partition("?")[0])) if uri.startswith(_SQLITE) else None
 
 
 class StoreUnreachableError(InitbenchError):
-    """A store that a tracking URI names and that does not answer now; the URI itself may be right."""
+    """The store of a tracking URI does not answer now; the URI itself may be right."""
 
 
 def shown_uri(uri: str) -> str:
-    """Return the URI without what may be secret: the password, a token in its place, and the values of its query.
+    """Return the URI without secrets: without the password, a token in its place, and the values of its query.
 
-    Where a password has characters that end the name of a host (``/``, ``?``, ``#``), all before the last ``@`` is
-    left out: too much rather than too little.
+    If a password has characters that end the name of a host (``/``, ``?``, ``#``), everything before the last ``@`` is
+    left out, which is safe.
     """
     match = _CREDENTIALS.match(uri)
     if match is None or uri.startswith(("sqlite:", "file:")):
@@ -70,7 +70,7 @@ def shown_uri(uri: str) -> str:
     if credentials is not None:
         user, colon, _ = credentials.partition(":")
         named = colon and not set(user) & set("/?#")
-        # A user alone may be a token, but for a database, which asks for a password besides.
+        # A user without a password may be a token, except for a database, which needs both.
         alone = not colon and scheme.partition("+")[0].removesuffix("://") in _DATABASE_PORTS
         credentials = f"{user}:***@" if named else f"{user}@" if alone else "***@"
     place, mark, query = rest.partition("?")
@@ -78,7 +78,7 @@ def shown_uri(uri: str) -> str:
 
 
 def without_secrets(text: str, uri: str) -> str:
-    """Return what another library says, without the secrets of a URI, however it quotes them."""
+    """Return another library's message without the secrets of a URI, in any quotation."""
     text = text.replace(uri, shown_uri(uri))
     for secret in _secrets(uri):
         for form in {secret, unquote(secret), quote(secret, safe=""), quote_plus(secret)}:
@@ -87,13 +87,13 @@ def without_secrets(text: str, uri: str) -> str:
 
 
 def _secrets(uri: str) -> list[str]:
-    """Return the parts of a URI that nobody may read, the longest first."""
+    """Return the secret parts of a URI, the longest first."""
     match = _CREDENTIALS.match(uri)
     if match is None or uri.startswith(("sqlite:", "file:")):
         return []
     scheme, credentials, rest = match.groups()
     user, _, password = (credentials or "").partition(":")
-    # A value of three characters is none that is worth guarding, and may stand anywhere in a message.
+    # A value of up to three characters is not worth guarding, and may occur anywhere in a message.
     values = [value[1:] for value in _QUERY_VALUE.findall(rest.partition("?")[2]) if len(value) > 4]
     hidden = [] if shown_uri(uri).startswith(f"{scheme}{user}") else [user, credentials or ""]
     return sorted(filter(None, {password, *values, *hidden}), key=len, reverse=True)
@@ -111,7 +111,7 @@ def check_tracking_uri(uri: str) -> None:
         scheme = parts.scheme.partition("+")[0]
         _ = parts.port
     except ValueError as error:
-        # Of a password with a slash in it the parser takes a part for the port, and says it.
+        # If a password contains a slash, the parser mistakes a part of it for the port, and prints it.
         hint = "in a password %, /, ?, # and @ are written %25, %2F, %3F, %23 and %40" if "@" in uri else str(error)
         raise InitbenchError(f"tracking URI {shown_uri(uri)}: {hint}") from None
     if scheme == "sqlite":
@@ -120,7 +120,7 @@ def check_tracking_uri(uri: str) -> None:
         _check_server(uri)
     elif scheme in _DATABASE_PORTS:
         _check_database(uri, parts, _DATABASE_PORTS[scheme])
-    elif scheme in {"", "file"} or len(scheme) == 1:  # a single letter is a drive of Windows
+    elif scheme in {"", "file"} or len(scheme) == 1:  # a single letter is a Windows drive
         hint = sqlite_uri(Path(uri.removeprefix("file://")).absolute() / "mlflow.db")
         raise InitbenchError(
             f"tracking URI {shown_uri(uri)}: MLflow no longer keeps runs in a folder of files; use {hint}"
@@ -139,7 +139,7 @@ def _check_sqlite(uri: str) -> None:
     if path.is_dir():
         raise InitbenchError(f"tracking URI {uri}: {path} is a folder; name a file in it")
     try:
-        # The tracker refuses a link out of its folder, and the trials run on.
+        # The tracker refuses a link out of its folder, and the trials continue.
         if path.exists() and not leads_out(path):
             check_regular(path)
             # SQLite writes its journal beside the file, so the folder must be writable too.
@@ -165,24 +165,24 @@ def _check_server(uri: str) -> None:
     parts = urlsplit(uri)
     if not parts.hostname:
         raise InitbenchError(f"tracking URI {shown_uri(uri)}: has no host; use http://HOST:PORT")
-    # Credentials go in a header, which /health does not need; urllib would take them for a part of the host's name.
+    # Without credentials, which /health does not need; urllib would take them for a part of the host's name.
     host = parts.netloc.rpartition("@")[2]
     health = parts._replace(netloc=host, path=parts.path.rstrip("/") + "/health", query="", fragment="").geturl()
     try:
         with urllib.request.urlopen(health, timeout=TIMEOUT_SECONDS, context=_ssl_context(parts.scheme)):  # noqa: S310  # the scheme is http or https
             return
     except urllib.error.HTTPError as error:
-        if error.code in {401, 403}:  # it answers and wants the credentials that MLflow will send
+        if error.code in {401, 403}:  # it answers, and needs the credentials that MLflow will send
             return
-        reason = f"answers {error.code} at /health, so it is no MLflow server in working order"
-    except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors; a malformed host is a ValueError
+        reason = f"answers {error.code} at /health, so it is not a working MLflow server"
+    except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors; a malformed host raises a ValueError
         cause = getattr(error, "reason", error)
         reason = f"does not answer ({without_secrets(str(getattr(cause, 'strerror', None) or cause), uri)})"
     raise StoreUnreachableError(f"tracking URI {shown_uri(uri)}: {reason}")
 
 
 def _ssl_context(scheme: str) -> ssl.SSLContext | None:
-    """Return the TLS settings that MLflow's own variables ask for."""
+    """Return the TLS settings of MLflow's own variables."""
     if scheme != "https":
         return None
     context = ssl.create_default_context(cafile=os.environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH"))
@@ -203,7 +203,7 @@ def _check_database(uri: str, parts: SplitResult, default_port: int) -> None:
 
 
 def leads_out(path: Path) -> bool:
-    """Return whether a path is a link to something that is not in the path's folder."""
+    """Return whether a path is a link to something outside the path's folder."""
     return not is_within(path, path.parent)
 
 

@@ -129,7 +129,7 @@ def test_a_name_that_is_no_package_name(refusal, tmp_path, name):
         ("class", "it is a Python keyword"),
         ("json", "it is a module of Python's standard library"),
         ("kaiming", "it is an initializer of initbench"),
-        ("null", "YAML reads it as no text"),
+        ("null", "YAML does not read it as text"),
         ("initbench", "a package of this name is installed"),
         ("torch", "a package of this name is installed"),
         ("scikit-learn", "a package of this name is installed"),  # whose module has another name
@@ -137,7 +137,7 @@ def test_a_name_that_is_no_package_name(refusal, tmp_path, name):
     ],
 )
 def test_a_name_that_is_taken(refusal, tmp_path, name, reason):
-    assert refusal(name) == f"NAME must be one that is free, got {name!r}: {reason}"
+    assert refusal(name) == f"NAME must be free, got {name!r}: {reason}"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -52,7 +52,7 @@ def test_a_stated_spread(show):
 
 
 def test_two_seeds_are_no_interval(show):
-    assert "with 2 seeds there is no interval; it takes 3" in show("--power", "--seed-deviation", "0.01")
+    assert "with 2 seeds there is no interval; 3 seeds are needed" in show("--power", "--seed-deviation", "0.01")
 
 
 def test_a_pilot_is_the_suites_own_ledger_by_default(show):
@@ -90,8 +90,8 @@ def test_a_pilot_tells_the_spread_within_what_the_suite_compares(show):
 def test_a_pilot_is_of_the_same_task_and_has_what_is_compared(show, capsys):
     named_alike = task_of(Metric("error", better="lower", primary=True).on("test"), name="regression")
     for task, message in (
-        (named_alike, "pilot: a pilot of test error (regression) tells nothing of the test error (classification)"),
-        (REGRESSION, "pilot: a pilot of test R² (regression) tells nothing of the test error (classification)"),
+        (named_alike, "pilot: a pilot of test error (regression) says nothing about the test error (classification)"),
+        (REGRESSION, "pilot: a pilot of test R² (regression) says nothing about the test error (classification)"),
     ):
         spec = make_spec(KAIMING, dataset={"name": task["primary"]}, task="regression")
         Ledger(Path("pilot")).write(make_scored(spec, task, 0.1))
@@ -119,9 +119,9 @@ def test_the_options_are_of_any_metric(monkeypatch, capsys):
         (["--power", "--seed-deviation", "0.1", "--difference", "-1"], "--difference must be positive"),
         (["--power", "--seed-deviation", "0.1", "--difference", "5"], "--difference is a fraction (0.01 is one point)"),
         (["--power", "--seed-deviation", "1"], "--seed-deviation is a fraction (0.01 is one point)"),
-        (["--seed-deviation", "0.1"], "goes with --power"),
-        (["--difference", "5"], "goes with --power"),
-        (["--difference", "0.01"], "goes with --power"),  # the default, but said
+        (["--seed-deviation", "0.1"], "needs --power"),
+        (["--difference", "5"], "needs --power"),
+        (["--difference", "0.01"], "needs --power"),  # the default, but said
     ],
 )
 def test_bad_requests_are_one_line(show, capsys, options, message):

@@ -120,9 +120,9 @@ def test_a_record_that_cannot_be_read_is_named_beside_the_text(report, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["DIR", "DIR"], "several ledgers make one report: say where to write it, with --out FOLDER"),
-        (["DIR", "--format", "md", "--json"], "for the report itself as JSON: --format json"),
-        (["DIR", "--format", "json", "--json"], "for the report itself as JSON: --format json"),
+        (["DIR", "DIR"], "several ledgers make one report: give --out FOLDER"),
+        (["DIR", "--format", "md", "--json"], "for the report itself as JSON give --format json"),
+        (["DIR", "--format", "json", "--json"], "for the report itself as JSON give --format json"),
         (["DIR", "--format", "md", "--out", "TMP/page.txt"], "a Markdown file ends in .md"),
         (["DIR", "--format", "latex", "--out", "TMP"], "Is a directory"),
         (["TMP/none"], "none"),

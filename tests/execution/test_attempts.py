@@ -123,4 +123,4 @@ def test_a_node_that_a_success_elsewhere_sets_aside_is_named_with_what_failed_th
         sweep.ended(attempt, lost, "broken")
     assert told.notes == []
     sweep.ended("4", make_record(specs["4"]), "sound")
-    assert told.notes == ["node broken is set aside, since trials fail there in a row: WorkerLost: no GPU"]
+    assert told.notes == ["node broken is set aside, because trials in a row failed there: WorkerLost: no GPU"]

@@ -196,42 +196,48 @@ def renamed(step):
 
 
 MADE_UP = [
-    (kept_as(before="{}"), "it is no checkpoint: initialization is required"),
-    (kept_as(before="[]"), "it is no checkpoint: "),
-    (kept_as(before=3), "it is no checkpoint: before must be a text, got 3"),
-    (kept_as(seconds=float("nan")), "it is no checkpoint: seconds must be finite, got .nan"),
-    (kept_as(seconds=-1e300), "it is no checkpoint: seconds must be at least "),
-    (kept_as(seconds="6"), "it is no checkpoint: seconds must be a number, got '6'"),
-    (before(probes="none"), "it is no checkpoint: probes must be a list, got 'none'"),
-    (before(probes=[{"name": "norm", "kind": "scalar", "value": "large"}]), "it is no checkpoint: the probe 'norm'"),
-    (timed(data_seconds="long"), "it is no checkpoint: timing.data_seconds must be a number, got 'long'"),
-    (timed(data_seconds=1e308), "it is no checkpoint: timing.data_seconds must be at most "),
-    (timed(norm_probe_seconds=[]), "it is no checkpoint: timing.norm_probe_seconds must be a number, got []"),
-    (timed(**{"\ud800_seconds": 1.0}), "it is no checkpoint: timing "),
-    (initialized(learning_rate_multipliers={"0.weight": "x"}), "it is no checkpoint: initialization.learning_rate"),
-    (initialized(learning_rate_multipliers=None), "it is no checkpoint: initialization.learning_rate_multipliers must"),
-    (initialized(history="long"), "it is no checkpoint: initialization.history must be a list, got 'long'"),
-    (initialized(cost={"forward": 10**30}), "it is no checkpoint: a number must be finite and an integer of at most"),
-    (progress(steps="000000005"), "it is no checkpoint: steps must be an integer"),
-    (progress(steps=6), "it is of step 6, and its name says another"),
+    (kept_as(before="{}"), "it is not a checkpoint: initialization is required"),
+    (kept_as(before="[]"), "it is not a checkpoint: "),
+    (kept_as(before=3), "it is not a checkpoint: before must be a text, got 3"),
+    (kept_as(seconds=float("nan")), "it is not a checkpoint: seconds must be finite, got .nan"),
+    (kept_as(seconds=-1e300), "it is not a checkpoint: seconds must be at least "),
+    (kept_as(seconds="6"), "it is not a checkpoint: seconds must be a number, got '6'"),
+    (before(probes="none"), "it is not a checkpoint: probes must be a list, got 'none'"),
+    (before(probes=[{"name": "norm", "kind": "scalar", "value": "large"}]), "it is not a checkpoint: the probe 'norm'"),
+    (timed(data_seconds="long"), "it is not a checkpoint: timing.data_seconds must be a number, got 'long'"),
+    (timed(data_seconds=1e308), "it is not a checkpoint: timing.data_seconds must be at most "),
+    (timed(norm_probe_seconds=[]), "it is not a checkpoint: timing.norm_probe_seconds must be a number, got []"),
+    (timed(**{"\ud800_seconds": 1.0}), "it is not a checkpoint: timing "),
+    (initialized(learning_rate_multipliers={"0.weight": "x"}), "it is not a checkpoint: initialization.learning_rate"),
+    (
+        initialized(learning_rate_multipliers=None),
+        "it is not a checkpoint: initialization.learning_rate_multipliers must",
+    ),
+    (initialized(history="long"), "it is not a checkpoint: initialization.history must be a list, got 'long'"),
+    (
+        initialized(cost={"forward": 10**30}),
+        "it is not a checkpoint: a number must be finite and an integer of at most",
+    ),
+    (progress(steps="000000005"), "it is not a checkpoint: steps must be an integer"),
+    (progress(steps=6), "it is at step 6, and its name has another step"),
     (far_step, "it does not fit the trial: ValueError: it is of step 1000000000, and the trial has 12"),
-    (renamed(7), "it is of step 5, and its name says another"),
-    (renamed(10**30), "it is of step 5, and its name says another"),
-    (renamed(10**180), "it is of step 5, and its name says another"),
-    (progress(seconds=-1.0), "it is no checkpoint: seconds must be at least 0, got -1.0"),
-    (progress(seconds=5e-324), "it is no checkpoint: so many samples"),
-    (progress(history="long"), "it is no checkpoint: history must be a list, got 'long'"),
+    (renamed(7), "it is at step 5, and its name has another step"),
+    (renamed(10**30), "it is at step 5, and its name has another step"),
+    (renamed(10**180), "it is at step 5, and its name has another step"),
+    (progress(seconds=-1.0), "it is not a checkpoint: seconds must be at least 0, got -1.0"),
+    (progress(seconds=5e-324), "it is not a checkpoint: the number of samples"),
+    (progress(history="long"), "it is not a checkpoint: history must be a list, got 'long'"),
     (
         progress(history=[{"step": "one", "epoch": 1.0}]),
-        "it is no checkpoint: history.0.step must be",
+        "it is not a checkpoint: history.0.step must be",
     ),
     (
         progress(history=[{"step": 1, "epoch": 1, "lr": float("inf")}]),
-        "it is no checkpoint: history.0",
+        "it is not a checkpoint: history.0",
     ),
     (progress(evaluations=[{}]), "it does not fit the trial: ValueError: an evaluation lacks metrics of the task"),
-    (progress(first={"error": 10**400}), "it is no checkpoint: an integer has more than 64 bits"),
-    (progress(sums={"loss": "small"}), "it is no checkpoint: sums.loss must be a number"),
+    (progress(first={"error": 10**400}), "it is not a checkpoint: an integer has more than 64 bits"),
+    (progress(sums={"loss": "small"}), "it is not a checkpoint: sums.loss must be a number"),
     (optimizer(without_a_moment), "it does not fit the trial: ValueError: other moments"),
     (optimizer(moments_of_another_shape), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
     (optimizer(moments_without_numbers), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
@@ -253,8 +259,8 @@ def with_a_command(path):
         (emptied, "it is damaged"),
         (one_bit, "it is damaged"),
         (no_checkpoint, "it cannot be read: "),
-        (of_another_trial, "it is of trial ffffffffffff"),
-        (of_another_format, "it is of format 99"),
+        (of_another_trial, "it belongs to trial ffffffffffff"),
+        (of_another_format, "it has format 99"),
         (of_another_processor, "it was written elsewhere (processor: abacus → "),
         (of_another_version, "it was written elsewhere (initbench: 0.0 → "),
         (of_another_shape, "it does not fit the trial: "),
@@ -353,13 +359,13 @@ def test_a_full_disk_is_told_and_training_goes_on(kept, whole):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert numbers(record) == whole
     assert set(told) == {told[0]}
-    assert f"cannot write to {kept.folder}: File too large; training goes on" in told[0]
+    assert f"cannot write to {kept.folder}: File too large; training continues" in told[0]
     assert the_file(kept) == before
 
 
 def of_another_machine(kept, _):
     Path(kept.folder, MARK_FILE).write_text("another one", encoding="ascii")
-    return f"has another folder at {kept.folder} than the driver has"
+    return f"has a different folder at {kept.folder} than the driver"
 
 
 def absent(kept, _):
@@ -380,7 +386,7 @@ def test_a_node_that_does_not_reach_the_folder_says_so_once_and_writes_nothing(f
     record, told = go_on(replace(kept, every_epochs=1, every_seconds=None))
     assert numbers(record) == whole
     [message] = told
-    assert message.endswith(f" {why}; a trial that is killed there begins again")
+    assert message.endswith(f" {why}; trials killed there start again from the beginning")
     assert not Path(kept.folder, SPEC.id).exists()
 
 
@@ -448,7 +454,7 @@ def test_a_trials_folder_that_is_a_link_is_not_followed(kept, whole, tmp_path):
     record, told = go_on(replace(kept, every_seconds=1e-9))
     assert numbers(record) == whole
     [message] = told
-    assert f"does not follow {kept.folder}/{SPEC.id}, which is a link; a trial that is killed there beg" in message
+    assert f"does not follow {kept.folder}/{SPEC.id}, which is a link; trials killed there start again" in message
     assert contents(somewhere) == content
 
 

@@ -141,9 +141,12 @@ def test_another_folder_is_asked_for():
 def test_a_folder_that_cannot_be_made_is_said_and_nothing_fails():
     Path("taken").write_text("a file", encoding="utf-8")
     notes = run("checkpoints: {folder: taken, every_epochs: 1}\n").notes
-    assert notes[0] == f"checkpoints: {Path.cwd()}/taken/long: Not a directory; a trial that is killed starts again"
+    assert (
+        notes[0]
+        == f"checkpoints: {Path.cwd()}/taken/long: Not a directory; killed trials start again from the beginning"
+    )
     assert len(notes) == 2  # the worker says it once, for both trials
-    assert notes[1].endswith(f"{Path.cwd()}/taken/long; a trial that is killed there begins again")
+    assert notes[1].endswith(f"{Path.cwd()}/taken/long; trials killed there start again from the beginning")
     assert {record["status"] for record in numbers().values()} == {"finished"}
 
 
@@ -159,13 +162,13 @@ def link_to_another_suites(checkpoints, somewhere):
 
 def files_of_somebody(checkpoints, _):
     precious(checkpoints)
-    return "holds files and not initbench's mark, .folder"
+    return "holds files but not initbench's mark, .folder"
 
 
 def mark_that_is_a_link(checkpoints, somewhere):
     checkpoints.mkdir()
     (checkpoints / ".folder").symlink_to(somewhere / "thesis.tex")
-    return "holds files and not initbench's mark, .folder"
+    return "holds files but not initbench's mark, .folder"
 
 
 @pytest.mark.parametrize(
@@ -186,9 +189,9 @@ def test_what_is_somebody_elses_is_not_touched_and_training_goes_on(obstacle, fo
     notes = run(asked).notes
     assert (contents(checkpoints), contents(somewhere)) == (there, behind)
     assert {record["status"] for record in numbers().values()} == {"finished"}
-    assert notes[0] == f"checkpoints: {checkpoints}: {why}; a trial that is killed starts again"
+    assert notes[0] == f"checkpoints: {checkpoints}: {why}; killed trials start again from the beginning"
     assert len(notes) == 2  # the worker says it once, for both trials
-    assert notes[1].endswith("; a trial that is killed there begins again")
+    assert notes[1].endswith("; trials killed there start again from the beginning")
 
 
 def test_what_somebody_puts_into_a_trials_folder_stays():
@@ -277,7 +280,7 @@ def test_what_a_suite_says_is_what_is_meant():
         ),
         (
             'checkpoints: {folder: "a\\0b"}',
-            "7: checkpoints.folder: holds \\x00, which is no character of a text",
+            "7: checkpoints.folder: holds \\x00, which text cannot contain",
         ),
         ("keep_checkpoints: all", "7: keep_checkpoints: must be one of none, last; got 'all'"),
         (
@@ -310,14 +313,12 @@ def test_the_plan_says_what_checkpoints_take(capsys, monkeypatch):
     Path("suite.yaml").write_text(SUITE + EVERY, encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["initbench", "plan", "suite.yaml"])
     main()
-    assert (
-        "a checkpoint every epoch of a trial, up to 5.46 kB each; a trial under way has one" in capsys.readouterr().out
-    )
+    assert "a checkpoint every epoch of a trial, up to 5.46 kB each; one per running trial" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["initbench", "plan", "suite.yaml", "--json"])
     main()
     assert json.loads(capsys.readouterr().out)["checkpoints"]["largest_bytes"] == 5456
     assert sentence(Checkpoints(), None) == (
-        "a checkpoint every 10 minutes of a trial; a trial under way has one, while it is written two"
+        "a checkpoint every 10 minutes of a trial; one per running trial, two while one is written"
     )
     assert " every 3 epochs of a trial, up to 1.2 GB each; " in sentence(Checkpoints(every_epochs=3), 1_200_000_000)
 

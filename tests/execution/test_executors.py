@@ -218,7 +218,7 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(tmp_path):
     kept = len(list(trials.glob("*.json")))
     assert kept >= 1
     assert f"interrupted: {kept} of 20 trials are kept in runs/faults, " in out
-    assert " under way " in out
+    assert " running is given up " in out
     assert f"to go on from here: initbench run suite.yaml --plugin {PLUGIN}\n" in out
     assert err == ""
 

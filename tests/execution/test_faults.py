@@ -97,7 +97,7 @@ def test_whatever_ends_a_trial_its_worker_lives_and_tells():
     }  # fmt: skip
     assert errors["crash"]["message"] == "the trial's process died of SIGSEGV"
     assert "in crash" in errors["crash"]["traceback"]
-    assert "died of SIGKILL, as the kernel does where memory runs out" in errors["kill"]["message"]
+    assert "died of SIGKILL, as the kernel does if memory runs out" in errors["kill"]["message"]
     assert errors["system_exit"]["message"] == "3"
     for kind in ("system_exit", "interrupt", "untellable"):
         assert errors[kind]["message"]

@@ -123,7 +123,7 @@ def test_really_run_it_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
     assert len(told) == 4
     assert "from two short trials of" in told[0]
     assert "one trial at a time" in told[2]
-    assert told[3].startswith("pilot: not in it: the steps that metainit takes before training")
+    assert told[3].startswith("pilot: not included: the steps that metainit takes before training")
 
 
 def test_with_all_in_the_ledger_nothing_is_left(tmp_path):
@@ -133,7 +133,7 @@ def test_with_all_in_the_ledger_nothing_is_left(tmp_path):
     write_ledger(tmp_path / "runs", [make_record(trial) for trial in plan.trials])
     found = plan_pilot(suite, plan, Ledger(tmp_path / "runs").folder, workers=4)
     assert (found["trials"], found["hours"], found["workers"]) == (0, 0, 4)
-    assert pilot_sentences(found) == ["pilot: nothing is left to run"]
+    assert pilot_sentences(found) == ["pilot: no trial is left to run"]
     with pytest.raises(InitbenchError, match="--price must be at least 0"):
         plan_pilot(suite, plan, tmp_path, price=-1.0)
 
@@ -146,4 +146,4 @@ def test_options_of_the_pilot_without_it_are_one_line(tmp_path, monkeypatch, cap
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2
-    assert capsys.readouterr().err == f"initbench: {options[0]} goes with --pilot\n"
+    assert capsys.readouterr().err == f"initbench: {options[0]} needs --pilot\n"

@@ -39,7 +39,7 @@ def test_a_server_that_is_there_or_comes_back_is_waited_for_and_one_that_does_no
         server.check()
         server.check()  # by the connection that is open
         listening.close()
-        with pytest.raises(RayEndedError, match=f"its raylet at 127.0.0.1:{port} answers no more"):
+        with pytest.raises(RayEndedError, match=f"its raylet at 127.0.0.1:{port} no longer answers"):
             server.check()
     back = []
     timer = threading.Timer(0.5, lambda: back.append(socket.create_server((host, port))))
@@ -56,7 +56,7 @@ def test_what_fails_once_ray_has_ended_is_not_told_and_what_failed_before_is(lis
     with pytest.raises(KeyError), end_with_ray(is_local=True):
         raise KeyError("a mistake")
     ended = (
-        rf"^Ray has ended: its GCS server at 127.0.0.1:{port} answers no more; what has finished is kept, and the same"
+        rf"^Ray has ended: its GCS server at 127.0.0.1:{port} no longer answers; finished trials are kept, and the same"
     )
     listening.close()
     with pytest.raises(InitbenchError, match=ended), end_with_ray(is_local=True) as check, suppress(Exception):
@@ -86,7 +86,7 @@ def test_ray_is_killed_amid_a_run_and_the_same_command_goes_on(tmp_path, victim)
         driver.kill()
     what = {"gcs_server": "GCS server", "raylet": "raylet"}[victim]
     assert err.startswith(f"initbench: Ray has ended: its {what} at ")
-    assert err.endswith(" answers no more; what has finished is kept, and the same command goes on from here\n")
+    assert err.endswith(" no longer answers; finished trials are kept, and the same command continues\n")
     assert err.count("\n") == 1
     assert driver.returncode == 2
     deadline = time.monotonic() + 20  # an idle worker notices that its raylet is gone a moment later

@@ -233,13 +233,13 @@ def no_end(folder):
 
 def files_of_somebody(folder):
     shutil.copytree(folder.parent.parent / "precious", folder)
-    return "holds files and not initbench's mark, .folder"
+    return "holds files but not initbench's mark, .folder"
 
 
 def files_of_somebody_who_marks(folder):
     files_of_somebody(folder)
     (folder / ".folder").write_text("mine", encoding="utf-8")
-    return "holds files and not initbench's mark, .folder"
+    return "holds files but not initbench's mark, .folder"
 
 
 def trials_of_the_suite(folder):

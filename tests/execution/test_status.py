@@ -48,7 +48,7 @@ def test_a_run_that_has_ended(tmp_path):
     told = lines(found)
     assert told[1] == "4 of 8 trials done, 4 failed, 0 left"
     assert "  failed: 4 × WorkerLost: the worker process died (on node1: 4)" in told
-    assert told[-1] == f"to run what failed again: initbench retry {tmp_path}/runs/small --failed"
+    assert told[-1] == f"to run the failed trials again: initbench retry {tmp_path}/runs/small --failed"
     assert json.loads(json.dumps(found.to_json()))["done"] == 4
 
 
@@ -213,7 +213,7 @@ def test_a_plug_in_that_a_folder_names_is_not_run_because_it_does(tmp_path):
 def test_a_folder_that_does_not_say_how_it_was_run_is_one_line(tmp_path):
     run(tmp_path, executor(fails={1}))
     (tmp_path / "runs/small/plan.json").unlink()
-    with pytest.raises(InitbenchError, match="does not say how it was run; give the suite to initbench run"):
+    with pytest.raises(InitbenchError, match="has no note of how it was run; use initbench run SUITE"):
         _request(tmp_path / "runs/small", None, None, failed=True)
 
 
@@ -232,7 +232,7 @@ def test_a_damaged_record_runs_again_and_is_kept_aside(tmp_path):
     assert damaged.with_name(f"{damaged.name}.damaged").read_text() == whole[:1000]
     named = [note for note in notes if damaged.name in note]
     assert named[0].startswith(f"skipped small/trials/{damaged.name}: not a trial record (")
-    assert named[1:] == [f"what was at {damaged.name} is kept as {damaged.name}.damaged"]
+    assert named[1:] == [f"the unreadable file {damaged.name} is kept as {damaged.name}.damaged"]
     assert len(list(Ledger(home).records())) == 8
 
 
@@ -241,7 +241,7 @@ def test_a_store_that_does_not_answer_is_a_note_without_its_secrets(tmp_path, ur
     summary, notes = run(tmp_path, executor(), tracking_uri=uri)
     assert summary.statuses == {"finished": 8}
     [note] = [note for note in notes if "does not answer" in note]
-    assert note.endswith(f"initbench sync {tmp_path}/runs/small passes them on")
+    assert note.endswith(f"initbench sync {tmp_path}/runs/small writes them to MLflow")
     assert "hush" not in str(notes) + json.dumps(summary.to_json())
     for path in (tmp_path / "runs").rglob("*"):
         assert path.is_dir() or b"hush" not in path.read_bytes()

@@ -204,7 +204,7 @@ def test_a_search_that_fails_is_said_wherever_its_final_trials_are_missed(tmp_pa
     assert summary.statuses["missing"] == 1 + 3  # its own, and the shared ones of three treatments at that seed
     found = StatusReader(summary.folder).read()
     assert (found.awaited, found.left) == (4, 0)
-    assert "up to 4 more follow from what searches find" in " ".join(lines(found))
+    assert "up to 4 more follow from the results of searches" in " ".join(lines(found))
 
 
 SEARCHED = "tune: {recipe.lr: {log: [0.001, 10]}, tries: 5}\n"

@@ -53,7 +53,7 @@ def test_a_black_hole_is_set_aside_and_named_and_fails_no_trial(tmp_path, nodes)
     )
     assert not (tmp_path / "runs").exists()
     out = initbench(*arguments(cluster), cwd=tmp_path)
-    note = "note: node black-hole is set aside, since trials fail there in a row: RuntimeError: this node is broken"
+    note = "note: node black-hole is set aside, because trials in a row failed there: RuntimeError: this node is broken"
     assert note in " ".join(out.split())
     records = list(Ledger(tmp_path / "runs/nodes").records())
     assert [record.status for record in records] == ["finished"] * 16
@@ -81,7 +81,7 @@ def test_a_head_whose_server_is_killed_ends_the_run_with_one_line(tmp_path, node
     _, err = driver.communicate(timeout=100)
     assert driver.returncode == 2
     assert err.startswith("initbench: Ray has ended: its GCS server at ")
-    assert err.endswith(" answers no more; what has finished is kept, and the same command goes on from here\n")
+    assert err.endswith(" no longer answers; finished trials are kept, and the same command continues\n")
     assert {record.status for record in Ledger(tmp_path / "runs/nodes").records()} == {"finished"}
 
 

@@ -13,7 +13,7 @@ from recorded import tied as tied_to
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from initbench.errors import InitializationError
+from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import InitializationRecord
 from initbench.registry import INITIALIZERS, register_initializer
@@ -344,3 +344,23 @@ def test_the_record_is_json_and_says_why_a_number_is_missing():
         *("initializer", "arguments", "seed", "tensors", "history", "conditions", "coverage", "cost", "seconds"),
         "learning_rate_multipliers",
     }
+
+
+def test_targets_are_part_of_the_batches():
+    inputs, targets = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+    with pytest.raises(ArgumentError, match=r"^targets is an unknown key; give batches=\[\(inputs, targets\)\]$"):
+        initialize(nn.Linear(3, 2), "metainit", inputs=inputs, targets=targets)
+    with pytest.raises(ArgumentError, match=r"^lr must be a number"):
+        initialize(nn.Linear(3, 2), "metainit", lr=inputs)
+
+
+class Two(nn.Linear):
+    """Two outputs."""
+
+    def forward(self, inputs):
+        return super().forward(inputs), super().forward(inputs)
+
+
+def test_outputs_that_are_no_tensor_need_a_loss_fn():
+    with pytest.raises(InitializationError, match=r"of type tuple \(give a loss_fn that takes them\), and targets"):
+        initialize(Two(3, 2), "metainit", input_shape=(4, 3), num_classes=2)

@@ -219,7 +219,7 @@ def test_the_command_overrides_what_is_compared(tmp_path, monkeypatch, capsys):
     assert run(*folders, "--out", tmp_path / "both", "--compare", "architecture.norm") == 0
     capsys.readouterr()
     assert run(folders[0], "--compare", "initializer,initializer") == 2
-    assert capsys.readouterr().err.endswith("compare: initializer stands twice\n")
+    assert capsys.readouterr().err.endswith("compare: initializer is given twice\n")
     assert run(folders[0], "--compare", "initialiser") == 2
     assert "no trial has initialiser (did you mean 'initializer'?)" in capsys.readouterr().err
 

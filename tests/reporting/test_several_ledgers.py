@@ -182,7 +182,7 @@ def test_the_command_names_a_truncated_record_and_exits_with_1(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--from", "depth"], "--from depth: write mlflow:EXPERIMENT"), (["--from", "mlflow:x"], "with --out FOLDER")],
+    [(["--from", "depth"], "--from depth: write mlflow:EXPERIMENT"), (["--from", "mlflow:x"], "give --out FOLDER")],
 )
 def test_an_experiment_that_cannot_be_meant_is_one_line(monkeypatch, capsys, arguments, message):
     assert command(monkeypatch, *arguments) == 2

@@ -18,7 +18,7 @@ CLOSED = "http://127.0.0.1:1"
         (["--set", "recipe.epochs=-1"], "--set recipe.epochs=-1: recipe.epochs: must be at least 0, got -1"),
         (["--set", "recipe.epochs="], "--set recipe.epochs=: recipe.epochs: must be an integer, got null"),
         (["--set", "recipe.lr=-.inf"], "--set recipe.lr=-.inf: recipe.lr: must be finite, got -.inf"),
-        (["--set", "recipe.lr=[0.1, 0.1]"], "--set recipe.lr=[0.1, 0.1]: recipe.lr[1]: 0.1 stands twice"),
+        (["--set", "recipe.lr=[0.1, 0.1]"], "--set recipe.lr=[0.1, 0.1]: recipe.lr[1]: 0.1 is given twice"),
         (
             ["--set", "recipe={epoch: 1}"],
             "--set recipe={epoch: 1}: recipe.epoch: is an unknown key (did you mean 'epochs'?)",
@@ -31,8 +31,11 @@ CLOSED = "http://127.0.0.1:1"
                 "(did you mean 'train_size'?)"
             ),
         ),
-        (["--set", "dataset=digit"], "--set dataset=digit: dataset: unknown dataset 'digit' (did you mean 'digits'?)"),
-        (["--set", "seeds=[1, 1]"], "--set seeds=[1, 1]: seeds: the seed 1 stands twice"),
+        (
+            ["--set", "dataset=digit"],
+            "--set dataset=digit: dataset: unknown dataset 'digit' (did you mean 'digits'?); is a --plugin missing?",
+        ),
+        (["--set", "seeds=[1, 1]"], "--set seeds=[1, 1]: seeds: the seed 1 is given twice"),
         (["--set", "resources.gpus=-1"], "--set resources.gpus=-1: resources.gpus: must be at least 0, got -1"),
         (
             ["--set", "resources.gpus=4"],

@@ -40,7 +40,7 @@ def claim(*criteria, **fields):
 REFUSED = [
     ([claim()], "claims[0].criteria: must not be empty"),
     ([claim(ORDERING, id="A b")], "claims[0].id: String should match pattern"),
-    ([claim(ORDERING), claim(ORDERING)], "claims: the claim one stands twice"),
+    ([claim(ORDERING), claim(ORDERING)], "claims: the claim one is given twice"),
     ([claim(ORDERING | {"judge": "order"})], "judge must be one of ordering, lead, equality"),
     ([claim({"lower": KAIMING})], "claims[0].criteria[0]: judge is required"),
     ([claim(ORDERING | {"than": 3})], "claims[0].criteria[0].than: is an unknown key"),
@@ -69,7 +69,7 @@ REFUSED = [
     ([claim({"judge": "within", "of": KAIMING})], "claims[0].criteria[0]: needs at_least, at_most or both"),
     (
         [claim({"judge": "at_chance", "of": KAIMING, "measure": "train_error"})],
-        "claims[0].criteria[0].measure: chance is known of the outcome alone",
+        "claims[0].criteria[0].measure: only the outcome has a chance level",
     ),
     (
         [claim({"judge": "within", "of": KAIMING, "measure": "probe.gradient_norms", "at_most": 1.0})],
@@ -100,11 +100,11 @@ REFUSED = [
     ),
     (
         [claim(TRAINS | {"each": ["depth"], "best_over": "depth"})],
-        "claims[0].criteria[0]: best_over must not stand in each",
+        "claims[0].criteria[0]: best_over must not be in each",
     ),
     (
         [claim(LAYERS | {"layers": "conv("})],
-        "claims[0].criteria[0].layers: is no regular expression: missing ), unterminated subpattern at position 4",
+        "claims[0].criteria[0].layers: is not a regular expression: missing ), unterminated subpattern at position 4",
     ),
     ([claim(LAYERS | {"measure": "outcome"})], "claims[0].criteria[0]: needs measure: values per layer"),
     ([claim(LAYERS | {"at_most": None})], "claims[0].criteria[0]: needs at_least, at_most or both"),
@@ -131,7 +131,7 @@ REFUSED = [
         "claims[0].criteria[0].rises_with: no trial has recipe.batch (did you mean",
     ),
     ([claim(RATIO | {"at_most": None})], "claims[0].criteria[0]: needs at_least, at_most or rises_with"),
-    ([claim(RATIO | {"rises_with": "depth"})], "claims[0].criteria[0]: rises_with stands in the place of bounds"),
+    ([claim(RATIO | {"rises_with": "depth"})], "claims[0].criteria[0]: rises_with replaces bounds"),
     ([claim(CONTRAST | {"cells": [[KAIMING, SMALL]]})], "claims[0].criteria[0].cells: "),
     ([claim(CONTRAST | {"factor": 0.5})], "claims[0].criteria[0].factor: must be at least 1, got 0.5"),
     (

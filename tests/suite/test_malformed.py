@@ -63,11 +63,11 @@ WHOLE_FILES = {
     "alias bomb": (bomb(12), "suite.yaml:1: expands to more than 20000 values; use fewer aliases"),
     "list in itself": (
         "architectures: &a [*a]\n",
-        "suite.yaml:1: architectures[0]: an alias refers to what it stands in",
+        "suite.yaml:1: architectures[0]: an alias refers to a value that contains it",
     ),
     "mapping in itself": (
         "recipe: &r {epochs: 1, lr: *r}\n",
-        "suite.yaml:1: recipe.lr: an alias refers to what it stands in",
+        "suite.yaml:1: recipe.lr: an alias refers to a value that contains it",
     ),
     "deep": ("name: " + "[" * 100 + "]" * 100, "suite.yaml:1: nested deeper than 20 levels"),
     "deeper than Python's stack": ("- " * 5000 + "a", "suite.yaml: nested deeper than 20 levels"),
@@ -84,11 +84,11 @@ WHOLE_FILES = {
         VALID.replace("depth: [10, 16]", f"width: {[*range(1, 101)]}, depth: {[*range(10, 610, 6)]}")
         .replace(", width: 1,", ",")
         .replace("seeds: 2", "seeds: 6"),
-        "suite.yaml:1: comes to more than 100000 trials",
+        "suite.yaml:1: gives more than 100000 trials",
     ),
     "too many combinations": (
         VALID.replace("epochs: 1", f"epochs: {[*range(1, 400)]}, batch_size: {[*range(1, 400)]}"),
-        "suite.yaml:9: recipe: comes to more than 100000 combinations",
+        "suite.yaml:9: recipe: gives more than 100000 combinations",
     ),
 }
 
@@ -122,6 +122,12 @@ def test_the_valid_suite_is_valid(tmp_path, monkeypatch, capsys):
 def test_message(case, refused):
     text, message = CASES[case]
     assert refused("plan", "suite.yaml", suite_yaml=text) == message
+
+
+def test_with_a_plugin_none_is_missing(refused, tmp_path):
+    (tmp_path / "empty.py").write_text("", encoding="utf-8")
+    message = refused("plan", "suite.yaml", "--plugin", "empty.py", suite_yaml=VALID.replace("- kaiming", "- kaimng"))
+    assert message == "suite.yaml:7: initializers[0]: unknown initializer 'kaimng' (did you mean 'kaiming'?)"
 
 
 def test_there_are_many():

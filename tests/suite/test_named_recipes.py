@@ -166,7 +166,7 @@ def test_the_command_line_sets_fields_and_the_recipe_itself():
         ),
         (
             ("fixup_cifar\n  epochs: 1", "[weightnorm_cifar, weightnorm_cifar_warmup]\n  warmup_epochs: 0"),
-            "suite.yaml:6: recipe.use: comes to the same recipe twice, the second time with weightnorm_cifar_warmup",
+            "suite.yaml:6: recipe.use: gives the same recipe twice, the second time with weightnorm_cifar_warmup",
         ),
         (
             ("epochs: 1\n", "epochs: 1\nrules:\n  - {when: {architecture: mlp}, recipe: {use: metainit_cifar}}\n"),

@@ -350,7 +350,7 @@ def test_what_is_declared_must_be_an_argument(register, kind):
         def short(steps: int = 100):
             """Never called."""
 
-    assert str(refused.value) == f"{kind} 'short': smoke sets 'step', no argument (did you mean 'steps'?)"
+    assert str(refused.value) == f"{kind} 'short': smoke sets 'step', which is not an argument (did you mean 'steps'?)"
 
 
 # --- the command line
@@ -372,6 +372,11 @@ def test_run(suite, tmp_path, capsys, monkeypatch):
     note, count, *_ = out.splitlines()
     assert note == "note: a smoke run: a few trials of two steps each on random data; its results mean nothing"
     assert count == "4 trials to run"
+    assert [line.partition(": ")[0] for line in out.splitlines()[-3:]] == [
+        "4 trials",
+        "report",
+        "MLflow",
+    ]  # no findings
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["colours-smoke"]
     assert not (tmp_path / "data").exists()
     folder = tmp_path / "runs/colours-smoke"
@@ -434,5 +439,5 @@ def test_a_dataset_whose_files_are_absent_is_left_out(suite, tmp_path, capsys, m
 
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_number_of_seeds_is_refused(command, refused):
-    message = "--seeds is not for --smoke, which runs one seed"
+    message = "--seeds cannot be combined with --smoke, which runs one seed"
     assert refused(command, "suite.yaml", "--smoke", "--seeds", "5", suite_yaml=SUITE) == message

@@ -243,7 +243,7 @@ def test_a_factor_that_no_trial_has_names_the_nearest():
     ) as caught:
         check_compare(("architecture.nrm",), specs)
     assert "\n" not in str(caught.value)
-    with pytest.raises(InitbenchError, match="compare: initializer stands twice"):
+    with pytest.raises(InitbenchError, match="compare: initializer is given twice"):
         check_compare(("initializer", "recipe.lr", "initializer"), specs)
     with pytest.raises(InitbenchError, match="names no factor"):
         check_compare((), specs)

@@ -123,8 +123,8 @@ def test_all_cells_try_their_first_value_before_their_second_and_one_seed_goes_b
         ({"recipe.lr": {"log": [0.1, 1]}, "recipe.momentum": {"linear": [0, 1]}, "tries": 4}, {}, "cannot share 4"),
         ({"recipe.lr": {"log": [0.1, 1.0]}, "tries": 1}, {}, "tune.tries: must be at least 2"),
         ({"recipe.lr": [0.1, 0.2], "points": "sobol"}, {}, "tune.points: must be one of grid, random"),
-        ({"recipe.lr": [0.1, 0.2]}, {"lr": [0.1, 0.2]}, "recipe.lr: is tuned; write the one value"),
-        ({"recipe.lr": {"log": [0.1, 0.10001]}, "tries": 5}, {}, "has fewer than 5 values that differ"),
+        ({"recipe.lr": [0.1, 0.2]}, {"lr": [0.1, 0.2]}, "recipe.lr: is tuned; write a single value"),
+        ({"recipe.lr": {"log": [0.1, 0.10001]}, "tries": 5}, {}, "has fewer than 5 different values"),
     ],
 )
 def test_what_cannot_be_tuned_is_one_line_at_its_place(tune, recipe, says):

@@ -39,7 +39,7 @@ def records_zeros(model, context):
         context.record.filled(name, 0.0)
 
 
-@broken_apply("records_what_it_changes", "'conv1' is in the record and is no parameter (model convolutions)")
+@broken_apply("records_what_it_changes", "'conv1' is in the record and is not a parameter (model convolutions)")
 def records_modules(model, context):
     draw(model, context)
     for name, _ in trainable(model):
@@ -48,7 +48,7 @@ def records_modules(model, context):
 
 @broken_apply(
     "counts_its_passes",
-    "the declared cost is {'forward': 1, 'backward': 1}, and {'forward': 1, 'backward': 2} were counted "
+    "the declared cost is {'forward': 1, 'backward': 1}, but {'forward': 1, 'backward': 2} were counted "
     "(model convolutions)",
     starts_from_another=True,
 )
@@ -66,7 +66,7 @@ def miscounts(model, context):
 
 @broken_apply(
     "returns_a_record_of_json",
-    "conditions of the record is no JSON: Object of type Tensor is not JSON serializable (model convolutions)",
+    "conditions of the record is not JSON: Object of type Tensor is not JSON serializable (model convolutions)",
 )
 def records_a_tensor(model, context):
     draw(model, context)
@@ -102,7 +102,7 @@ def mixes_types(model, context):
 
 @broken_apply(
     "works_in_float64",
-    "conv1.weight has no more digits in float64 than in float32, and is not near its value there (model convolutions)",
+    "conv1.weight has no more digits in float64 than in float32, and is not near that value (model convolutions)",
 )
 def rounds_in_float64(model, context):
     for name, parameter in trainable(model):
@@ -137,7 +137,7 @@ def refuses_without_a_word(model, context):
 
 @broken_apply(
     "raises_readable_errors",
-    "leaves a model that it refuses changed: forward_hooks of (the model) is not what it was (model no_parameters)",
+    "leaves a model that it refuses changed: forward_hooks of (the model) is different (model no_parameters)",
 )
 def leaves_a_hook_where_it_refuses(model, context):
     handle = model.register_forward_hook(lambda *_: None)
@@ -149,7 +149,7 @@ def leaves_a_hook_where_it_refuses(model, context):
 
 @broken_apply(
     "raises_readable_errors",
-    "leaves values in conv1.weight that are not finite where inputs are NaN; raise an InitializationError",
+    "leaves values in conv1.weight that are not finite if inputs are NaN; raise an InitializationError",
     starts_from_another=True,
 )
 def scales_by_nan(model, context):
@@ -185,6 +185,6 @@ def divides(fan: int = 1):
     return takes_any_number(abs(1 / fan))
 
 
-@broken("names_bad_arguments", "the argument scale has no type by which a value could be refused")
+@broken("names_bad_arguments", "the argument scale has no type, so no value can be refused")
 def takes_anything(scale=1.0):
     return Distribution(lambda layer, generator: sample(layer, scale, "normal", generator))

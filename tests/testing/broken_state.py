@@ -11,9 +11,7 @@ from flaws import broken_apply, draw, trainable
 from torch import nn
 
 
-@broken_apply(
-    "is_deterministic", "in a second run with the same seed conv1.weight is not what it was (model convolutions)"
-)
+@broken_apply("is_deterministic", "in a second run with the same seed conv1.weight is different (model convolutions)")
 def seeds_itself(model, context):
     for name, parameter in trainable(model):
         nn.init.normal_(parameter, generator=torch.Generator().manual_seed(int.from_bytes(os.urandom(7))))
@@ -42,7 +40,7 @@ def draws_from_torch(model, context):
 
 @broken_apply(
     "leaves_the_global_random_state",
-    "with another global random state conv1.weight is not what it was (model convolutions)",
+    "with another global random state conv1.weight is different (model convolutions)",
 )
 def draws_from_a_fork(model, context):
     with torch.random.fork_rng(devices=[]):
@@ -77,7 +75,7 @@ def draws_every_name(model, context):
             context.record.drawn(name, "normal")
 
 
-@broken_apply("keeps_parameters", "conv1.weight is not what it was (model convolutions)")
+@broken_apply("keeps_parameters", "conv1.weight is different (model convolutions)")
 def replaces_a_parameter(model, context):
     draw(model, context)
     for module in model.modules():
@@ -127,7 +125,7 @@ def adds_a_buffer(model, context):
     model.register_buffer("drawn_at", torch.tensor(context.seed))
 
 
-@broken_apply("keeps_buffers", "norm.running_mean is not what it was (model convolutions)")
+@broken_apply("keeps_buffers", "norm.running_mean is different (model convolutions)")
 def resets_statistics(model, context):
     draw(model, context)
     for module in model.modules():
@@ -135,14 +133,14 @@ def resets_statistics(model, context):
             module.reset_running_stats()
 
 
-@broken_apply("keeps_gradients", "conv1.weight is not what it was (model convolutions)")
+@broken_apply("keeps_gradients", "conv1.weight is different (model convolutions)")
 def leaves_gradients(model, context):
     draw(model, context)
     for _, parameter in trainable(model):
         parameter.grad = torch.zeros_like(parameter)
 
 
-@broken_apply("leaves_nothing_behind", "forward_hooks of (the model) is not what it was (model convolutions)")
+@broken_apply("leaves_nothing_behind", "forward_hooks of (the model) is different (model convolutions)")
 def leaves_a_hook(model, context):
     draw(model, context)
     model.register_forward_hook(lambda *_: None)
@@ -150,7 +148,7 @@ def leaves_a_hook(model, context):
 
 @broken_apply(
     "leaves_nothing_behind",
-    "attribute momentum of norm is not what it was (model convolutions)",
+    "attribute momentum of norm is different (model convolutions)",
     starts_from_another=True,
 )
 def changes_a_setting(model, context):

@@ -98,7 +98,7 @@ def test_what_there_is_no_kit_for():
     def kaiming():
         return conforming()
 
-    with pytest.raises(InitbenchError, match="kaiming: this factory is not registered, and another"):
+    with pytest.raises(InitbenchError, match="kaiming: this factory is not registered, but another"):
         check_initializer(kaiming)
     register_initializer("schemer", scheme="ponzi")(conforming)
     with pytest.raises(InitbenchError, match="scheme 'ponzi': no registered architecture"):

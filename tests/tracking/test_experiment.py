@@ -53,9 +53,9 @@ def test_runs_that_are_not_whole_are_named_and_left_out(store):
     assert source.compare == ("initializer",)  # this experiment does not say what it compares
     assert [record.spec["seed"] for record in source.records] == [3]
     reasons = {run_id: line for run_id in runs.values() for line in source.skipped if run_id in line}
-    assert "half written; initbench sync writes it anew" in reasons[runs["0"]]
+    assert "half written; initbench sync writes it again" in reasons[runs["0"]]
     assert "delimiter" in reasons[runs["1"]]  # as Python's JSON says it
-    assert "not the one that its digest tells of" in reasons[runs["2"]]
+    assert "does not match its digest" in reasons[runs["2"]]
     assert all(line.startswith(f"mlflow:{store.suite}, run 'kaiming · ") for line in source.skipped)
 
 

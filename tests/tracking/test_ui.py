@@ -92,7 +92,7 @@ def test_it_takes_a_free_port_and_leaves_no_process_behind(folder, number):
         with _start(folder, wanted) as process:
             told, line = process.stdout.readline(), process.stdout.readline()
             port = int(line.split("127.0.0.1:")[1].split("/")[0])
-            assert told == f"port {wanted} is in use, {port} is taken instead\n"
+            assert told == f"port {wanted} is in use, {port} is used instead\n"
             check_tracking_uri(f"http://127.0.0.1:{port}")
             assert len(_processes(port)) >= 2
             process.send_signal(number)
