@@ -145,8 +145,8 @@ def _plain(metric: Metric) -> Metric:
 def mean_train_loss(record: TrialRecord) -> dict[str, float]:
     """Return the mean over the epochs of the training loss, as the metric ``mean_train_loss``: lower if it fits faster.
 
-    Empty for a trial that did not come to its end, whose epochs are cut short, for one that `frame.slim` has had in its
-    hands before, and where no number holds the sum.
+    Empty for a trial that did not come to its end, whose epochs are cut short, for one that `records.slim` has reduced
+    before, and where no number holds the sum.
 
     Args:
         record: with its whole history.

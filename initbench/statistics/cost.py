@@ -128,7 +128,7 @@ def cost_to_target(record: Any, target: float) -> float:
     target that is met is NaN.
 
     Args:
-        record: with its history, as from `Ledger.records` or `frame.read_records`. Where that is per epoch, so is the
+        record: with its history, as from `Ledger.records` or `records.read_records`. Where that is per epoch, so is the
             answer.
         target: in the metric's own direction; NaN is never reached.
     """

@@ -41,7 +41,7 @@ def training_curves(
 
     Args:
         trials: as from `trials.comparable_trials`.
-        records: as from `frame.read_records`, which marks the points that are not `drawn`.
+        records: as from `records.read_records`, which marks the points that are not `drawn`.
         metrics: of each workload, as from `trials.workload_metrics`.
     """
     by_id = {record.id: record for record in records}
