@@ -13,7 +13,7 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n]")  # at its beginning: OWASP, "CSV Injecti
 # A number, with words after it or not, such as "-1.4 points", is no formula if it has no operator.
 _NUMBER = re.compile(r"[+-](?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?: [^=+*/^&<>@|!]*)?")
 _QUOTED = re.compile(r'[,"\n]')
-_ROWS = 50_000  # at once, for the sake of memory
+_ROWS = 10_000  # at once, for the sake of memory
 
 
 def write_csv(frame: pd.DataFrame, file: TextIO) -> None:

@@ -17,12 +17,7 @@ def plain_name(text: str) -> str:
 
 
 def name_apart(stem: str, used: set[str]) -> str:
-    """Return a name, with a number if it is used, and add it to `used`.
-
-    Args:
-        stem: the name.
-        used: in lower case, because some file systems ignore case.
-    """
+    """Return a name, with a number if it is used, and add it to `used` in lower case: some file systems ignore case."""
     numbered = chain([stem], (f"{stem}-{number}" for number in count(2)))
     chosen = next(candidate for candidate in numbered if candidate.casefold() not in used)
     used.add(chosen.casefold())
@@ -30,13 +25,7 @@ def name_apart(stem: str, used: set[str]) -> str:
 
 
 def file_names(names: Sequence[str], prefix: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
-    """Return a different file name without suffix for each name; long names are cut.
-
-    Args:
-        names: such as those of groups.
-        prefix: the beginning of each file name.
-        taken: file names that are not available.
-    """
+    """Return a different file name without suffix for each name, none of them `taken`; long names are cut."""
     used = {name.casefold() for name in taken}
     stems = {name: re.sub(r"[^\w.=-]+", "-", name, flags=re.ASCII).strip("-") or _DEFAULT for name in names}
     return {name: name_apart(plain_name(prefix + stem), used) for name, stem in stems.items()}

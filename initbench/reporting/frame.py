@@ -10,7 +10,7 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,6 @@ from initbench.comparing.treatments import DEFAULT_COMPARE, check_compare, stand
 from initbench.ledger import TrialRecord
 from initbench.reporting.records import OF_ONE_TRIAL, read_records
 from initbench.reporting.resolved import read_compare
-from initbench.reporting.sharing import Once
 from initbench.suite.spec import cell_id
 
 GQ = "probe.gradient_quotient"
@@ -104,18 +103,14 @@ class Frames(NamedTuple):
 
 
 def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFAULT_COMPARE) -> Frames:
-    """Return the frames of records in any order.
-
-    Args:
-        records: slim ones (`records.slim`).
-        compare: the factors that make the treatment.
+    """Return the frames of slim records in any order.
 
     Raises:
         InitbenchError: no trial has a factor of `compare`, or a factor is given twice.
     """
     labels = Labels(compare)
     rows = _standing_rows([record.spec for record in records], compare, labels)
-    names, key, cell = outcome_names(records), cache(natural), _Cells()
+    names, key, cells = outcome_names(records), cache(natural), _cells(records)
 
     def order(row: tuple[int, bool, dict[str, Any]]) -> tuple[Any, ...]:
         trial, _, columns = row
@@ -127,7 +122,7 @@ def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFA
     columns: dict[str, list[Any]] = defaultdict(lambda: [math.nan] * len(rows))
     for i, (trial, _, of_spec) in enumerate(rows):
         record = records[trial]
-        row = _row(record) | of_spec | {"cell": cell.of(record), "metric": names[trial]}
+        row = _row(record) | of_spec | {"cell": cells[trial], "metric": names[trial]}
         for name, value in row.items():
             columns[name][i] = value
     whole = _typed(pd.DataFrame(columns, columns=_columns(columns)))
@@ -229,17 +224,13 @@ def _row(record: TrialRecord) -> dict[str, Any]:
     return row | {name: value for name, value in record.timing.items() if name.endswith("_seconds")}
 
 
-class _Cells:
-    """Hashes of cells; a suite that tunes leaves out the tuned values, which differ from seed to seed."""
-
-    def __init__(self) -> None:
-        self._by_tuned: dict[tuple[str, ...], Once[dict[str, Any], str]] = {}
-
-    def of(self, record: TrialRecord) -> str:
-        tuned = tuple(sorted(tuned_keys(record.spec)))
-        if tuned not in self._by_tuned:
-            self._by_tuned[tuned] = Once(partial(cell_id, tuned=tuned))
-        return self._by_tuned[tuned](record.identity)
+def _cells(records: Sequence[TrialRecord]) -> list[str]:
+    """Return the hash of each record's cell; without tuned values, which differ from seed to seed."""
+    tuned = [tuple(sorted(tuned_keys(record.spec))) for record in records]
+    keys = [(id(record.identity), names) for record, names in zip(records, tuned, strict=True)]
+    identities = {key: record.identity for key, record in zip(keys, records, strict=True)}
+    hashes = {key: cell_id(identity, key[1]) for key, identity in identities.items()}
+    return [hashes[key] for key in keys]
 
 
 def _columns(names: Collection[str]) -> list[str]:

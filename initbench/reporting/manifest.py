@@ -49,9 +49,7 @@ def recorded(folder: Path, names: Collection[str]) -> Iterator[None]:
     The manifest lists all files before the first is written, so that the next report knows them even if this one is
     interrupted.
 
-    Args:
-        folder: of the report.
-        names: of the files that the block writes: ``index.html``, ``<name>.csv`` and ``figures/<name>.svg``.
+    Names are ``index.html``, ``<name>.csv`` and ``figures/<name>.svg``.
 
     Raises:
         InitbenchError: a file that no report wrote has one of the names; nothing is written.
@@ -70,16 +68,7 @@ def recorded(folder: Path, names: Collection[str]) -> Iterator[None]:
 
 
 def check_not_foreign(path: Path, *, is_known: bool = False) -> None:
-    """Refuse to replace a file that no report wrote.
-
-    Args:
-        path: may exist or not.
-        is_known: whether a report is known to have written it; else it must be a figure with our mark.
-
-    Raises:
-        InitbenchError: no report wrote the file.
-        OSError: it is a folder.
-    """
+    """Refuse to replace a folder (OSError), or a file that is neither known nor a report's figure (InitbenchError)."""
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if os.path.lexists(path) and not is_known and not is_drawing(path):

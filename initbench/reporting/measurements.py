@@ -29,12 +29,7 @@ PROFILE_COLUMNS = [
 
 
 def measurement_tables(records: Sequence[TrialRecord], trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the tables ``probe_curves`` and ``probe_layers`` without empty ones: a row per point, or per layer.
-
-    Args:
-        records: with their measurements.
-        trials: as from `trials.comparable_trials`.
-    """
+    """Return the tables ``probe_curves`` (a row per point) and ``probe_layers`` (a row per layer), unless empty."""
     by_id = {record.id: record for record in records}
     measured: dict[str, list[tuple[dict[Hashable, Any], Mapping[str, Any]]]] = {name: [] for name in _COLUMNS}
     for trial in trials[["trial_id", "workload", "treatment", "seed"]].to_dict("records"):
@@ -87,10 +82,6 @@ def profiles(records: Sequence[TrialRecord], trials: pd.DataFrame) -> pd.DataFra
     - ``seeds``: number of trials with a value, finite or not;
     - ``value_median``, ``value_smallest``, ``value_largest``: over the seeds' finite values, NaN if there are none;
     - ``unit``; ``over``: the quantity on a curve's x axis.
-
-    Args:
-        records: with their measurements.
-        trials: as from `trials.comparable_trials`.
     """
     rows: list[dict[str, Any]] = []
     for (probe, kind, workload), by_treatment in _by_probe(records, trials).items():
@@ -127,11 +118,7 @@ class Level(NamedTuple):
 
 
 def level(profile: pd.DataFrame) -> Level:
-    """Return the level of one treatment, from the seeds' medians of its weights (`of_weights`) or of its curve.
-
-    Args:
-        profile: rows of `profiles` for one probe, workload and treatment.
-    """
+    """Return the level of `profiles` of one probe, workload and treatment: of its weights' medians, or of its curve."""
     rows = of_weights(profile)
     sizes = rows["value_median"].dropna().abs()
     if not len(sizes):

@@ -8,7 +8,7 @@ import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from copy import copy
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,7 @@ _OF_INITIALIZATION = ("cost", "tuning", "factors")
 
 
 def read_records(path: str | Path, skipped: list[str] | None = None) -> list[TrialRecord]:
-    """Return a suite's trial records, each as `slim` returns it.
-
-    Args:
-        path: the suite's folder.
-        skipped: if given, files that are not records are skipped, and a line about each is added to this list.
+    """Return the slim trial records in a suite's folder; a line about each file that is not one goes to `skipped`.
 
     Raises:
         InitbenchError: the folder has no trial records; or a file is not a record and `skipped` is not given.
@@ -60,9 +56,7 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
     - ``initialization``: see `slim_initialization`.
     - ``identity``: that of the cell (`suite.spec.cell_id`).
 
-    Args:
-        record: a trial's.
-        shared: parts of other records; equal parts become the same object.
+    Parts that are equal to parts of other records become the same object.
     """
     shared = Shared() if shared is None else shared
     key, also = sys.intern(outcome_key(record)), sys.intern(training_key(record))
@@ -80,8 +74,8 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
             curve.append({name: entry[name] for name in names if name in entry} | {"drawn": drawn})
         last = max(last, place)
         lowest = min(lowest, outcome)
-    return replace(
-        record,
+    slimmed = copy(record)  # without the checks of a new record
+    vars(slimmed).update(
         history=curve,
         initialization={
             name: shared.of(part) if name == "cost" else part
@@ -93,18 +87,15 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
         environment=shared.of(record.environment),
         metrics=record.metrics | mean_train_loss(record),
     )
+    return slimmed
 
 
 def slim_initialization(initialization: Mapping[str, Any], points: int) -> dict[str, Any]:
     """Return what a report needs of an initialization; a slim one is returned as it is.
 
     - ``cost``: its passes, unchanged;
-    - ``tuning``: the tuner's history as quantity → values by step, and ``step`` → the steps;
+    - ``tuning``: the tuner's history at up to `points` steps as quantity → values, and ``step`` → the steps;
     - ``factors``: parameter → the product of the factors that scaled it.
-
-    Args:
-        initialization: of a record.
-        points: the largest number of steps, see `thinned`.
     """
     kept = {key: initialization[key] for key in _OF_INITIALIZATION if initialization.get(key)}
     if history := initialization.get("history"):

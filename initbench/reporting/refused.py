@@ -31,11 +31,6 @@ def refused_cells(
     that cannot run removes a factor from its workloads (see `standings`), one key translates to several workloads; the
     treatment can run in none of them.
 
-    Args:
-        records: as for `frame.results_frames`.
-        incompatible: pairs of spec and reason (`Source.incompatible`).
-        compare: the factors that make the treatment.
-
     Returns:
         ``treatment, workload, reason``: one row for each cell, sorted by workload and treatment; several reasons are
         joined by semicolons. Cells with a trial, and those whose treatment or workload no trial has, are left out.

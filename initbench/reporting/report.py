@@ -92,13 +92,7 @@ def write_report(
 
 
 def contents_of(results: Results, title: str | None = None, description: str | None = None) -> Contents:
-    """Return the contents of a report; its figures are drawn in the background.
-
-    Args:
-        results: as from `read_results`.
-        title: as for `write_report`.
-        description: as for `write_report`.
-    """
+    """Return the contents of a report; its figures are drawn in the background."""
     first, analyses, used = overview(results), [], set[str]()
     for analysis in every_answer(results):
         for figure in analysis.figures:
@@ -120,13 +114,7 @@ def _tables(results: Results, contents: Contents) -> dict[str, pd.DataFrame]:
 def write_drawings(folder: Path, figures: Iterable[Figure], within: Path) -> None:
     """Write figures into an existing folder, and remove other figures that a report wrote there.
 
-    Args:
-        folder: for the figures.
-        figures: of a report.
-        within: the folder that no link may lead out of.
-
-    Raises:
-        OSError: a file cannot be written or removed.
+    No link may lead out of the folder `within`.
     """
     each = {folder / f"{figure.name}.svg": figure for figure in figures}
     for path, figure in each.items():

@@ -104,11 +104,7 @@ def at_protocol(results: Results, protocol: str) -> pd.DataFrame:
 
 
 def counts_text(own: pd.DataFrame) -> str:
-    """Return the values that the seeds of a cell chose: ``0.1`` if they agree, else ``0.03 (2), 0.1``.
-
-    Args:
-        own: rows of one cell, as from `chosen` or `at_protocol`.
-    """
+    """Return the points in a cell's rows of `chosen` or `at_protocol`: ``0.1``, or ``0.03 (2), 0.1`` if they differ."""
     counts = Counter[str](own.sort_values("rate", kind="stable")["point"])
     if len(counts) == 1:
         return next(iter(counts))

@@ -1,4 +1,4 @@
-"""Equal parts of many records as one object, and results computed once for each object.
+"""Equal parts of many records as one object.
 
 10,000 trials have few networks, initializers, recipes and tasks. A report keeps one copy of each in memory, and derives
 its words from each only once.
@@ -7,11 +7,10 @@ its words from each only once.
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 Part = TypeVar("Part")
-Made = TypeVar("Made")
 _VERSION = 2  # of marshal's format: the last version in which equal data give equal bytes, however they share parts
 
 
@@ -33,20 +32,6 @@ class Shared:
     def within(self, parts: dict[str, Any]) -> dict[str, Any]:
         """Return a mapping in which each value that is a mapping or a list is shared."""
         return {name: self.of(part) if isinstance(part, dict | list) else part for name, part in parts.items()}
-
-
-class Once(Generic[Part, Made]):
-    """Calls a function once for each object, not for each equal object."""
-
-    def __init__(self, function: Callable[[Part], Made]) -> None:
-        self._function = function
-        self._known: dict[int, tuple[Part, Made]] = {}  # keeps the part alive, so that no other object gets its id
-
-    def __call__(self, part: Part) -> Made:
-        known = self._known.get(id(part))
-        if known is None:
-            known = self._known[id(part)] = (part, self._function(part))
-        return known[1]
 
 
 def distinct(parts: Iterable[Part]) -> list[Part]:

@@ -57,7 +57,7 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
         text = read_text(Path(folder) / SUITE_FILE)
     except (OSError, ValueError):
         text = ""
-    found = read_compare(folder) if compare is None else tuple(compare)
+    factors = read_compare(folder) if compare is None else tuple(compare)
     notes: tuple[str, ...] = ()
     try:
         incompatible, tune, stated = read_incompatible(folder), read_tune(folder), read_stated(folder)
@@ -70,7 +70,7 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
         notes = (f"Which pairs of {name} are incompatible is not known: its {RESOLVED_FILE} cannot be read.",)
     tunes = () if tune is None else (tune,)
     said = () if stated is None else (stated,)
-    return Source(records, tuple(skipped), descriptions_of(records, text), notes, found, incompatible, tunes, said)
+    return Source(records, tuple(skipped), descriptions_of(records, text), notes, factors, incompatible, tunes, said)
 
 
 def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:

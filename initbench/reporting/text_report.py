@@ -26,11 +26,7 @@ def text_of(results: Results, form: str) -> str:
 
 
 def write_text(results: Results, file: str | Path, form: str) -> Path:
-    """Write the report in one of `FORMATS` into a file, and return the file.
-
-    Raises:
-        InitbenchError: the file cannot be written.
-    """
+    """Write the report in one of `FORMATS` into a file, and return the file."""
     file = Path(file)
     text = text_of(results, form)
     try:
@@ -50,9 +46,7 @@ def write_markdown(results: Results, file: str | Path) -> Path:
     In an existing file, the text above the line `markdown.MARK` is kept, because a person may have edited it. In a new
     file, it is the suite's name and description. Charts of an earlier version that this one lacks are removed.
 
-    Args:
-        results: as from `read_results`.
-        file: such as ``docs/results/quickstart.md``; its charts go to ``docs/results/quickstart/``.
+    The charts of ``docs/results/quickstart.md`` are in ``docs/results/quickstart/``.
 
     Raises:
         InitbenchError: the file exists and lacks the line, so no report wrote it; its name does not end in ``.md``; or

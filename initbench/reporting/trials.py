@@ -48,7 +48,7 @@ def comparable_trials(frames: Frames, metrics: Mapping[str, Metric], protocol: s
     value; ``is_trained`` is 1 if the outcome is better than chance (`chance.is_trained`), 0 if not, missing if unknown.
 
     Args:
-        frames: as from `frame.results_frames`.
+        frames: of all trials.
         metrics: as from `metrics.outcome_metrics`.
         protocol: of suites that tune; by default `main_protocol`.
     """
@@ -66,13 +66,7 @@ def comparable_trials(frames: Frames, metrics: Mapping[str, Metric], protocol: s
 
 
 def searched_trials(frames: Frames, metrics: Mapping[str, Metric], tuned: Sequence[str]) -> pd.DataFrame:
-    """Return the search trials of suites that tune, with the columns that `comparable_trials` adds.
-
-    Args:
-        frames: as for `comparable_trials`.
-        metrics: as for `comparable_trials`.
-        tuned: the factors that are tuned.
-    """
+    """Return the search trials of suites that tune certain factors, with the columns of `comparable_trials`."""
     frame = frames.standings
     same = ["cell", "seed", "workload", *(factor for factor in tuned if factor in frame)]
     # Trials of an earlier search, over another range, have no protocols, not even empty ones.

@@ -74,14 +74,7 @@ def scale_factors(cells: Cells) -> pd.DataFrame:
 
 
 def changes_of(cells: Cells, bases: Mapping[Cell, str], factors: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Return what tuning changed: `CHANGE_COLUMNS`, explained in `analyses.tuning.Tuning`.
-
-    Args:
-        cells: as from `tuned_cells`.
-        bases: of the cells that have one, as from `base_of`.
-        factors: as from `scale_factors`.
-        results: of the same trials.
-    """
+    """Return what tuning changed: `CHANGE_COLUMNS`, explained in `questions.tuning`."""
     sizes = (
         factors.assign(value_median=factors["value_median"].abs()).groupby(_CELL)["value_median"].agg(["min", "max"])
     )

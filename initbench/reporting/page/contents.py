@@ -99,15 +99,7 @@ def collect(
     title: str | None = None,
     description: str | None = None,
 ) -> Contents:
-    """Return the contents of a report.
-
-    Args:
-        results: of its trials.
-        overview: of the results.
-        analyses: in the order of the page.
-        title: the heading; by default the suites' names.
-        description: the question; by default the suites' descriptions.
-    """
+    """Return the contents of a report; by default its title is the suites' names, and its question theirs."""
     each, names = results.trials.drop_duplicates("trial_id"), results.names
     failed = each[each["status"] == "failed"]
     failures = [

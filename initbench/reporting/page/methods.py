@@ -24,12 +24,7 @@ _OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "Ada
 
 
 def methods(results: Results, quotients: Mapping[str, str]) -> str:
-    """Return the paragraph.
-
-    Args:
-        results: of the trials.
-        quotients: the conditions of each form of the gradient quotient, as text.
-    """
+    """Return the paragraph; `quotients` are the conditions of each form of the gradient quotient, as text."""
     records, trials, metrics, terms = results.records, results.trials, results.metrics, results.terms
     if trials.empty:  # a tuned suite whose searches are not finished
         return "No final trial has a result yet."
