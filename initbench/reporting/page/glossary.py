@@ -34,7 +34,7 @@ MEANINGS = {
     "ledger": "The folder of trial records, one file per trial. Everything in a report comes from it.",
     "did not train": "A cell whose median is no better than guessing.",
     "chance level": "The metric of the best predictor that ignores its inputs.",
-    "diverged": "A trial whose loss became infinite or NaN. It is a result, and the worst one.",
+    "diverged": "A trial whose loss became infinite or undefined. It is a result, and the worst one.",
     "failed": "A trial that ended with an error or lost its worker. It has no outcome and enters no statistic.",
     "incompatible": "A pair that cannot run, because the network lacks what the method needs.",
     "told apart": "The difference is larger than other seeds, or other workloads, would explain.",
