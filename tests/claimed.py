@@ -11,8 +11,8 @@ from planted import CHANCE, CHANCE_ERROR
 
 from initbench.claims.claim import Claim
 from initbench.claims.judge import judge_claims
-from initbench.reporting.frame import slim
 from initbench.reporting.questions.claims import evidence_of
+from initbench.reporting.records import slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 

@@ -112,7 +112,8 @@ def _spread(
     own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
     from initbench.comparing.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
-    from initbench.reporting.frame import read_records, results_frames
+    from initbench.reporting.frame import results_frames
+    from initbench.reporting.records import read_records
     from initbench.reporting.trials import comparable_trials
     from initbench.statistics.power import pilot_spread, stated_spread
 

@@ -138,7 +138,7 @@ def _plain(metric: Metric) -> Metric:
 def mean_train_loss(record: TrialRecord) -> dict[str, float]:
     """Return the mean training loss over the epochs, as the metric ``mean_train_loss``: lower if the fit is faster.
 
-    Empty if the trial did not reach its end, so that its epochs are incomplete, if `frame.slim` has processed the
+    Empty if the trial did not reach its end, so that its epochs are incomplete, if `records.slim` has processed the
     record, and if the sum overflows.
 
     Args:

@@ -1,27 +1,24 @@
-"""Under what conditions the trials of a report ran, and in what these differ from one suite to another."""
+"""The conditions of a report's trials, and how they differ between suites."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from initbench.arguments import show
 from initbench.comparing.formatting import natural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
+from initbench.ledger import TrialRecord
 
 _MOST_VALUES = 4
 _WORDS = {"eps": "ε", "epsilon_floor": "ε floor (GQ of the same gradient without curvature)"}
 
-# A field of the recipe that has an effect only at some values of another.
+# A field of the recipe → the only values of another field with which it has an effect.
 _ONLY_WITH = {
     "betas": ("optimizer", ("adam", "adamw")),
     "momentum": ("optimizer", ("sgd", "signsgd")),
@@ -34,22 +31,21 @@ _ONLY_WITH = {
 def conditions(records: Sequence[TrialRecord]) -> pd.DataFrame:
     """Return one row per condition: ``section``, ``condition``, ``differs``, and a column of text for each suite.
 
-    A suite may have the name of one of the first three columns, so that who reads a row does so by place.
-    The sections are ``data``, ``recipe``, ``environment`` and ``probe <name>``. Values that vary within a suite are
-    joined by "or"; of more than four numbers the range and the median are given. ``differs`` says whether the suites
-    that have the condition have other values of it; with one suite it is False.
+    Read rows by position, because a suite may be called ``section``. Sections are ``data``, ``recipe``,
+    ``environment`` and ``probe <name>``. Values that vary within a suite are joined by "or"; more than four numbers are
+    given as range and median. ``differs`` says whether the suites that have the condition differ in it.
     """
-    found: dict[tuple[str, str], dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    by_name: dict[tuple[str, str], dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     left = Counter(map(_group, records))
     for record in records:
-        suite, alike = record.spec["suite"], left.pop(_group(record), 0)  # of a group the first stands for all
+        suite, alike = record.spec["suite"], left.pop(_group(record), 0)  # the first of a group counts for all
         for section, name, value in _of_many(record) if alike else ():
-            found[section, name][suite] += alike * [value]
+            by_name[section, name][suite] += alike * [value]
         for section, name, value in _of_one(record):
-            found[section, name][suite].append(value)
+            by_name[section, name][suite].append(value)
     suites = sorted({record.spec["suite"] for record in records}, key=natural)
     rows = []
-    for (section, name), values in found.items():
+    for (section, name), values in by_name.items():
         texts = {suite: _text(values[suite]) if suite in values else "" for suite in suites}
         measured = name in {"fraction_below_epsilon", "epsilon_floor", "saturated"}
         differs = not measured and len({text for text in texts.values() if text}) > 1
@@ -60,15 +56,12 @@ def conditions(records: Sequence[TrialRecord]) -> pd.DataFrame:
 
 
 def differing(table: pd.DataFrame) -> str:
-    """Return one sentence on what differs between suites, empty where nothing does.
+    """Return a sentence on the differences between suites in a table of `conditions`; empty if there are none.
 
-    A condition that several sections have is named with its own: ``probe gradient_norm: batch_size``.
-
-    Args:
-        table: as from `conditions`.
+    A condition of several sections is named with its section: ``probe gradient_norm: batch_size``.
     """
     suites = list(table.columns[3:])
-    sections = Counter(table.iloc[:, 1])  # each row is another section's where the condition is the same
+    sections = Counter(table.iloc[:, 1])
     texts = []
     for section, condition, differs, *values in table.itertuples(index=False, name=None):
         if differs:
@@ -92,13 +85,13 @@ def effective(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _group(record: TrialRecord) -> tuple[Any, ...]:
-    """Return what is equal for records that share all that `_of_many` yields."""
+    """Return a key that is equal for records with the same conditions in `_of_many`."""
     spec = record.spec
     return spec["suite"], id(spec["dataset"]), id(spec["recipe"]), id(record.environment)
 
 
 def _of_many(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
-    """Yield the conditions that many trials share."""
+    """Yield section, name and value of the conditions that many trials share."""
     dataset = record.spec["dataset"]
     yield "data", "dataset", dataset["name"]
     for name, value in dataset["arguments"].items():
@@ -110,7 +103,7 @@ def _of_many(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
 
 
 def _of_one(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
-    """Yield the conditions that are a trial's own."""
+    """Yield the conditions that each trial has for itself."""
     yield "data", "seed", record.spec["seed"]
     for probe in record.probes:
         for name, value in (probe.get("conditions") or {}).items():
@@ -120,7 +113,7 @@ def _of_one(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
 
 def _text(values: Sequence[Any]) -> str:
     """Return ``0.1 or 0.01``, ``0.13 to 0.98 (median 0.5)``, or for flags ``yes in 3 of 12``."""
-    each = {repr(value): value for value in values}.values()  # 10,000 trials have few, most of the time
+    each = {repr(value): value for value in values}.values()  # 10,000 trials mostly have few
     if all(isinstance(value, bool) for value in each) and len(each) > 1:
         return f"yes in {sum(values)} of {len(values)}"
     distinct = dict.fromkeys(_one(value) for value in each)
@@ -143,9 +136,9 @@ def _one(value: Any) -> str:
 
 
 def fields_text(values: Mapping[str, Sequence[Any]]) -> str:
-    """Return ``epochs 8 · lr 0.1``; what is off (null, false, 0 or empty) is left out unless it is off in part."""
-    shown = {name: found for name, found in values.items() if any(value or value == "" for value in found)}
-    return " · ".join(f"{name} {' or '.join(map(_shown, found))}".strip() for name, found in shown.items())
+    """Return ``epochs 8 · lr 0.1``; fields that are always off (null, false, 0 or empty) are left out."""
+    shown = {name: each for name, each in values.items() if any(value or value == "" for value in each)}
+    return " · ".join(f"{name} {' or '.join(map(_shown, each))}".strip() for name, each in shown.items())
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Tables as CSV that a spreadsheet may open: it takes no text in them for a formula."""
+"""Tables as CSV files that a spreadsheet can open safely, because no text in them is a formula."""
 
 from __future__ import annotations
 
@@ -9,35 +9,41 @@ import pandas as pd
 
 from initbench.visible_text import visible
 
-_FORMULA = re.compile(r"[=+\-@\t\r\n]")  # how it begins: OWASP, "CSV Injection"
-# A number, or one with words behind it, such as "-1.4 points": without an operator it is no formula.
+_FORMULA = re.compile(r"[=+\-@\t\r\n]")  # at its beginning: OWASP, "CSV Injection"
+# A number, with words after it or not, such as "-1.4 points", is no formula if it has no operator.
 _NUMBER = re.compile(r"[+-](?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?: [^=+*/^&<>@|!]*)?")
+_QUOTED = re.compile(r'[,"\n]')
+_ROWS = 10_000  # at once, for the sake of memory
 
 
 def write_csv(frame: pd.DataFrame, file: TextIO) -> None:
-    """Write a table without its index.
+    """Write a table without its index; invisible characters are escaped, and an apostrophe precedes formulas.
 
-    What is invisible in texts is made visible. A text that a spreadsheet would take for a formula gets an apostrophe in
-    front.
-
-    Args:
-        frame: with any names and values.
-        file: that is open to be written.
+    The text is that of `DataFrame.to_csv`, which takes twice as long for numbers and categories.
     """
-    frame = frame.set_axis([_cell(name) for name in frame.columns], axis="columns")
-    for i in range(len(frame.columns)):
-        column = frame.iloc[:, i]
-        if pd.api.types.is_numeric_dtype(column):
-            continue
-        cells = {text: _cell(text) for text in {value for value in column if isinstance(value, str)}}
-        if any(text != cell for text, cell in cells.items()):
-            values = [cells[value] if isinstance(value, str) else value for value in column]
-            frame.isetitem(i, values)
-    frame.to_csv(file, index=False)
+    file.write(",".join(map(_text, frame.columns)) + "\n")
+    for start in range(0, len(frame), _ROWS):
+        columns = [_texts(column.iloc[start : start + _ROWS]) for _, column in frame.items()]
+        file.writelines(f"{line}\n" for line in map(",".join, zip(*columns, strict=True)))
 
 
-def _cell(value: Any) -> Any:
+def _texts(column: pd.Series[Any]) -> list[str]:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        texts = [*map(_text, column.cat.categories), ""]  # the code of a missing value is -1
+        return [texts[code] for code in column.cat.codes.tolist()]
+    values: list[Any] = column.tolist()
+    known = {value: _text(value) for value in {value for value in values if isinstance(value, str)}}
+    cells = (
+        [known[value] if isinstance(value, str) else str(value) for value in values] if known else [*map(str, values)]
+    )
+    if column.hasnans:
+        return ["" if is_missing else cell for cell, is_missing in zip(cells, column.isna(), strict=True)]
+    return cells
+
+
+def _text(value: Any) -> str:
     if not isinstance(value, str):
-        return value
+        return str(value)
     is_formula = _FORMULA.match(value) and not _NUMBER.fullmatch(value)
-    return ("'" if is_formula else "") + visible(value, "\n")
+    text = ("'" if is_formula else "") + visible(value, "\n")
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text

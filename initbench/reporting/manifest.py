@@ -1,4 +1,4 @@
-"""The record of a report's files, beside them: the next report replaces and removes what is in it, and nothing else."""
+"""The list of a report's files, beside them: the next report replaces and removes these files and no others."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import json
 import os
 import re
 import stat
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from initbench.errors import InitbenchError
 from initbench.files import MOST_BYTES, check_readable, check_within, read_text, remove, write_text
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
 
 MANIFEST = ".initbench-report.json"
 PAGE = "index.html"
@@ -24,21 +21,17 @@ MARKER = 'data-made-by="initbench report"'
 """In the first tag of every figure's file."""
 _MADE_BY = "initbench report"
 _MARK_OF_PAGE = '<p class="eyebrow">initbench report</p>'
-"""In the page of every version, also of those that wrote no manifest."""
-_HEAD_BYTES = 2**18  # within which it stands
-# A manifest may come from anywhere: a name in it is one that a report writes, of a file within its folder.
+"""In the page of every version, including those that wrote no manifest."""
+_HEAD_BYTES = 2**18  # contain the mark
+# A manifest may come from anywhere, so only names that a report writes are accepted, within its folder.
 _NAME = re.compile(r"index\.html|[ -.0-\[\]-~]+\.csv|figures/[ -.0-\[\]-~]+\.svg")
 
 
 def written_files(folder: Path) -> list[Path]:
-    """Return the files of a report that are there and that no report would be too large for, by its manifest.
+    """Return the existing files of a report of at most `MOST_BYTES`, by its manifest.
 
-    Args:
-        folder: of the report.
-
-    Returns:
-        No files if the folder is a link or no report wrote its page. Of a version without a manifest, those that have
-        the name of a report's file.
+    If an early version wrote the report without a manifest, these are the files with names of a report's files. There
+    are none if the folder is a link, or if no report wrote its page.
     """
     if folder.is_symlink():
         return []
@@ -51,18 +44,16 @@ def written_files(folder: Path) -> list[Path]:
 
 @contextmanager
 def recorded(folder: Path, names: Collection[str]) -> Iterator[None]:
-    """Let a report be written into a folder, which is made; then remove the files of the one before that it lacks.
+    """Create a folder for the report that the block writes; afterwards remove files that only the earlier report had.
 
-    The manifest names all of them before the first is written, so that the next report knows them whatever ends this
-    one.
+    The manifest lists all files before the first is written, so that the next report knows them even if this one is
+    interrupted.
 
-    Args:
-        folder: of the report.
-        names: of the files that are written: ``index.html``, ``<name>.csv`` and ``figures/<name>.svg``.
+    Names are ``index.html``, ``<name>.csv`` and ``figures/<name>.svg``.
 
     Raises:
-        InitbenchError: one would replace a file that no report wrote; nothing is written then.
-        OSError: a link leads out of the folder, or something cannot be written or removed.
+        InitbenchError: a file that no report wrote has one of the names; nothing is written.
+        OSError: a link leads out of the folder, or a file cannot be written or removed.
     """
     before = _read(folder)
     _check(folder, names, before)
@@ -77,16 +68,7 @@ def recorded(folder: Path, names: Collection[str]) -> Iterator[None]:
 
 
 def check_not_foreign(path: Path, *, is_known: bool = False) -> None:
-    """Refuse to replace what is not known, nor a figure with our mark.
-
-    Args:
-        path: of a file that may be there.
-        is_known: whether it is ours.
-
-    Raises:
-        InitbenchError: it is there, and is not ours.
-        OSError: it is a folder.
-    """
+    """Refuse to replace a folder (OSError), or a file that is neither known nor a report's figure (InitbenchError)."""
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if os.path.lexists(path) and not is_known and not is_drawing(path):
@@ -117,13 +99,13 @@ def _check(folder: Path, names: Collection[str], before: Collection[str] | None)
 
 
 def _is_of_suite(folder: Path) -> bool:
-    """Return whether a folder is the report of a suite's folder, where every file is a report's."""
+    """Return whether a folder is the ``report`` of a suite's folder, which only reports write to."""
     folder = folder.absolute()
     return folder.name == "report" and any((folder.parent / "trials").glob("*.json"))
 
 
 def _head(path: Path) -> str:
-    """Return the beginning of a file, or nothing if it cannot be read."""
+    """Return the beginning of a file; empty if it cannot be read."""
     try:
         check_readable(path)
         with path.open("rb") as file:
@@ -141,7 +123,7 @@ def _is_file(path: Path, folder: Path) -> bool:
 
 
 def _read(folder: Path) -> set[str] | None:
-    """Return the names in a folder's manifest, or None if it has no manifest."""
+    """Return the names in a folder's manifest; None if it has no valid one."""
     try:
         data = json.loads(read_text(folder / MANIFEST))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Data of any origin as JSON can hold them and as a reader can see them."""
+"""Data of any origin as JSON that a reader can see."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from typing import Any
 from initbench.visible_text import visible
 
 KEPT = "\n\t"
-"""What is invisible and stays: it sets text, as in a traceback."""
+"""Invisible characters that stay because they format text, as in a traceback."""
 
 
 def plain_data(value: Any) -> Any:
-    """Return data with visible characters alone, and None for numbers that are not finite.
-
-    Args:
-        value: mappings, lists, texts and numbers, such as a specification of Vega-Lite.
-    """
+    """Return mappings, lists, texts and numbers with invisible characters escaped and None for non-finite numbers."""
     if isinstance(value, str):
         return visible(value, KEPT)
     if isinstance(value, Mapping):

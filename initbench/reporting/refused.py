@@ -1,25 +1,22 @@
-"""The cells of a report that cannot run, by the labels of its trials, apart from those that have not run yet."""
+"""The cells of a report that cannot run, by the labels of its trials."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from initbench.comparing.formatting import natural
+from initbench.comparing.keys import Key
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import DEFAULT_COMPARE, standings
-from initbench.reporting.standing_rows import kinds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from initbench.comparing.keys import Key
-    from initbench.ledger import TrialRecord
-    from initbench.reporting.resolved import Refused
+from initbench.ledger import TrialRecord
+from initbench.reporting.frame import kinds
+from initbench.reporting.resolved import Refused
 
 _COLUMNS = ["treatment", "workload", "reason"]
 
@@ -27,22 +24,16 @@ _COLUMNS = ["treatment", "workload", "reason"]
 def refused_cells(
     records: Sequence[TrialRecord], incompatible: Sequence[Refused], compare: Sequence[str] = DEFAULT_COMPARE
 ) -> pd.DataFrame:
-    """Return the cells that cannot run, with the labels that the trials have among themselves.
+    """Return the cells that cannot run, with the labels of the trials.
 
-    A key has what varies among all that is compared, so incompatible pairs are compared together with the trials, and
-    each key is put back into the one that the trials alone have. Where a rule for a treatment that cannot run takes a
-    factor out of the workloads of its network (see `standings`), one key stands for several workloads: the treatment
-    can run in none of them.
-
-    Args:
-        records: the trials of a report, as `frame.results_frame` takes them.
-        incompatible: cells that cannot run: a spec each, as plain data, and the reason (`Source.incompatible`).
-        compare: the factors that make the treatment.
+    A key contains what varies among everything that is compared. Incompatible pairs are therefore keyed together with
+    the trials, and each key is then translated to the key that the trials have without them. If a rule for a treatment
+    that cannot run removes a factor from its workloads (see `standings`), one key translates to several workloads; the
+    treatment can run in none of them.
 
     Returns:
-        ``treatment, workload, reason``: one row for each cell, sorted by workload and treatment; several reasons
-        are joined by semicolons. Both the treatment and the workload are those of trials; a cell that has a trial is
-        left out, as it can run, and so is a pair whose treatment or workload no trial has.
+        ``treatment, workload, reason``: one row for each cell, sorted by workload and treatment; several reasons are
+        joined by semicolons. Cells with a trial, and those whose treatment or workload no trial has, are left out.
     """
     if not incompatible:
         return pd.DataFrame(columns=_COLUMNS, dtype=object)
@@ -73,15 +64,14 @@ def refused_cells(
 
 
 def _with_contents(incompatible: Iterable[Refused], specs: Iterable[Mapping[str, Any]]) -> Iterator[Refused]:
-    """Yield each pair on each content that its suite's dataset has among the trials: the plan does not know it."""
+    """Yield each pair once for each content of its dataset among the trials, which the plan does not know."""
+
+    def requested(spec: Mapping[str, Any]) -> str:
+        return json.dumps([spec["suite"], spec["dataset"]["name"], spec["dataset"]["arguments"]], sort_keys=True)
+
     contents: dict[str, dict[str | None, None]] = defaultdict(dict)
     for spec in specs:
-        contents[_asked(spec)][spec["dataset"].get("content")] = None
+        contents[requested(spec)][spec["dataset"].get("content")] = None
     for spec, reason in incompatible:
-        for content in contents.get(_asked(spec), (None,)):
+        for content in contents.get(requested(spec), (None,)):
             yield {**spec, "dataset": {**spec["dataset"], "content": content}}, reason
-
-
-def _asked(spec: Mapping[str, Any]) -> str:
-    """Return what a suite asks for as data."""
-    return json.dumps([spec["suite"], spec["dataset"]["name"], spec["dataset"]["arguments"]], sort_keys=True)

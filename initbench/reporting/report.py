@@ -1,35 +1,31 @@
-"""The report of one suite or several: a page, its tables and its figures, made from trial records alone."""
+"""The report of one or several suites: a page, its tables and its figures, made from trial records alone."""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.files import remove, write_text, written_whole
+from initbench.reporting.charts.figure import Figure
 from initbench.reporting.csv_files import write_csv
 from initbench.reporting.every_question import every_answer
 from initbench.reporting.file_names import name_apart
 from initbench.reporting.manifest import FIGURES, MANIFEST, PAGE, is_drawing, recorded
 from initbench.reporting.notices import undrawn_notices
-from initbench.reporting.page.collect import collect
+from initbench.reporting.page.contents import Contents, collect
 from initbench.reporting.page.html import html_pieces
 from initbench.reporting.questions.overview import overview
 from initbench.reporting.results import Results, read_results
-from initbench.reporting.speed import set_aside, texts_as_objects
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import pandas as pd
-
-    from initbench.reporting.charts.figure import Figure
-    from initbench.reporting.page.contents import Contents
-    from initbench.reporting.sentence import Sentence
-    from initbench.reporting.source import Source
+from initbench.reporting.sentence import Sentence
+from initbench.reporting.source import Source
 
 
 class Written(NamedTuple):
@@ -37,8 +33,8 @@ class Written(NamedTuple):
 
     Attributes:
         page: the report's page.
-        files: every file, the page first.
-        sentences: what happened, as it stands on the first screen.
+        files: all files, beginning with the page.
+        sentences: what happened, as on the first screen.
     """
 
     page: Path
@@ -46,7 +42,7 @@ class Written(NamedTuple):
     sentences: list[Sentence]
 
 
-@np.errstate(over="ignore")  # of values at the end of what a number can hold
+@np.errstate(over="ignore")  # some outcomes are near the largest float
 def write_report(
     folders: str | Path | Results | Source | Sequence[str | Path | Source],
     output: str | Path | None = None,
@@ -56,25 +52,26 @@ def write_report(
     """Write a report; equal ledgers give equal files.
 
     Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``conditions.csv``, and every table of the
-    page as ``<name>.csv``; every figure of the page as ``figures/<name>.svg``; and a manifest of all these. Each is put
-    in place by an atomic rename. The files of an earlier report that this one does not have are removed; no file that
-    no report wrote is replaced or removed, but for the suite's own ``<folder>/report``, in which all is the report's.
+    page as ``<name>.csv``; every figure of the page as ``figures/<name>.svg``; and a manifest that lists these files.
+    Each file replaces an earlier one by an atomic rename. Files of an earlier report that this one lacks are removed.
+    Files that no report wrote are never replaced or removed, except in a suite's own ``<folder>/report``.
 
     Args:
-        folders: a suite's folder, ``runs/<suite name>``, or several, which make one report; or results that were read.
-        output: where to write; ``<folder>/report`` by default, which needs a single folder.
-        title: the page's heading; the suites' names by default.
-        description: what the suites ask; by default that of each ``<folder>/suite.yaml`` where it can be read.
+        folders: a suite's folder, ``runs/<suite name>``, or several for a single report; or results from
+            `read_results`.
+        output: the folder to write to; by default ``<folder>/report``, which needs a single folder.
+        title: the page's heading; by default the suites' names.
+        description: the question that the suites ask; by default the descriptions in ``<folder>/suite.yaml``.
 
     Raises:
-        InitbenchError: a folder has no trial records that can be read; `output` is not given and has no default; it
-            has a file of another origin where one is to be written; or a file cannot be written.
+        InitbenchError: a folder has no readable trial records; `output` is needed and not given; a file of another
+            origin is in the way; or a file cannot be written.
     """
     if output is None and not isinstance(folders, str | Path):
         raise InitbenchError("only one suite's folder has a place for its report: say where to write it")
     output = Path(output) if output is not None else Path(folders) / "report"  # type: ignore[arg-type]
     results = folders if isinstance(folders, Results) else read_results(folders)
-    with set_aside(), texts_as_objects():
+    with _fast():
         contents = contents_of(results, title, description)
         tables = _tables(results, contents)
         figures = [figure for analysis in contents.analyses for figure in analysis.figures]
@@ -95,24 +92,18 @@ def write_report(
 
 
 def contents_of(results: Results, title: str | None = None, description: str | None = None) -> Contents:
-    """Return what a report says; its figures are being drawn meanwhile.
-
-    Args:
-        results: as from `read_results`.
-        title: as for `write_report`.
-        description: likewise.
-    """
+    """Return the contents of a report; its figures are drawn in the background."""
     first, analyses, used = overview(results), [], set[str]()
     for analysis in every_answer(results):
         for figure in analysis.figures:
             figure.rename(name_apart(figure.name, used))
-            figure.begin()  # on another core, while the other analyses are made
+            figure.begin()  # on another core, while the other questions are answered
         analyses.append(analysis)
     return collect(results, first, analyses, title, description)
 
 
 def _tables(results: Results, contents: Contents) -> dict[str, pd.DataFrame]:
-    """Return every table that is written beside a page, by its name."""
+    """Return the tables that are written beside a page, by name."""
     frames = {"results": results.frame}
     every = (table for analysis in contents.analyses for table in analysis.tables)
     frames |= {table.name: table.frame for table in every if table.is_written}
@@ -121,15 +112,9 @@ def _tables(results: Results, contents: Contents) -> dict[str, pd.DataFrame]:
 
 
 def write_drawings(folder: Path, figures: Iterable[Figure], within: Path) -> None:
-    """Write figures by their names, and remove those of ours that are not among them.
+    """Write figures into an existing folder, and remove other figures that a report wrote there.
 
-    Args:
-        folder: that exists.
-        figures: of a report.
-        within: the folder that no link may lead out of.
-
-    Raises:
-        OSError: one cannot be written or removed.
+    No link may lead out of the folder `within`.
     """
     each = {folder / f"{figure.name}.svg": figure for figure in figures}
     for path, figure in each.items():
@@ -137,3 +122,17 @@ def write_drawings(folder: Path, figures: Iterable[Figure], within: Path) -> Non
     for path in set(folder.glob("*.svg")).difference(each):
         if is_drawing(path):
             remove(path, within)
+
+
+@contextmanager
+def _fast() -> Iterator[None]:
+    """Keep the garbage collector from searching existing objects, and keep pandas from storing texts in Arrow arrays.
+
+    Both would slow down a report over 10,000 records. The output is the same.
+    """
+    gc.freeze()
+    try:
+        with pd.option_context("mode.string_storage", "python"):
+            yield
+    finally:
+        gc.unfreeze()

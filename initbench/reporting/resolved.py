@@ -1,7 +1,6 @@
-"""What a report needs of a suite beside its trials, in the ``resolved.json`` of its folder.
+"""Reads what a report needs from ``resolved.json`` in a suite's folder, such as its factors and the incompatible cells.
 
-That is what it compares, and which of its cells cannot run: only the plan knows these. A file that another version
-wrote is a `LedgerError`, a damaged one an `InitbenchError` of one line.
+A file of another version raises a `LedgerError`; a damaged file raises an `InitbenchError` of one line.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -20,23 +19,15 @@ from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE
 from initbench.ledger.record import StoredComponent, StoredModel, checked
 from initbench.reporting.plain_data import plain_data
+from initbench.suite.part import Row
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
 
-if TYPE_CHECKING:
-    from initbench.suite.part import Row
-
 Refused = tuple[dict[str, Any], str]
-"""A cell that cannot run: a spec as plain data, without probes, and the reason."""
+"""A cell that cannot run: its spec as plain data, without probes, and the reason."""
 
 
 class Stated(NamedTuple):
-    """What a suite says of papers.
-
-    Attributes:
-        claims: that its trials judge.
-        published: numbers that its own stand beside; None for none.
-        seeds: how many it has.
-    """
+    """The claims that a suite's trials judge, the published numbers to compare with, and its number of seeds."""
 
     claims: tuple[Claim, ...]
     published: Published | None
@@ -44,7 +35,7 @@ class Stated(NamedTuple):
 
 
 class _Cell(StoredModel):
-    """What labels are made of."""
+    """The parts of a spec that labels need."""
 
     suite: str
     architecture: StoredComponent
@@ -85,7 +76,7 @@ _ANEW = "initbench run writes the file anew"
 
 
 def read_compare(folder: str | Path) -> tuple[str, ...]:
-    """Return the factors that a suite compares; the default if it does not say it."""
+    """Return the factors that a suite compares; the default if the file names none."""
     return tuple(_read(folder, "{}; give it with --compare", "compare").compare)
 
 
@@ -107,13 +98,13 @@ def read_incompatible(folder: str | Path) -> tuple[Refused, ...]:
 
 
 def read_tune(folder: str | Path) -> dict[str, Any] | None:
-    """Return what a suite tunes and how, as plain data; None if it tunes nothing."""
+    """Return a suite's tuning settings as plain data; None if it tunes nothing."""
     tune = _read(folder, f"tune does not say what is searched ({{}}); {_ANEW}", "tune").tune
     return None if tune is None else tune.model_dump(exclude_unset=True)
 
 
 def read_stated(folder: str | Path) -> Stated | None:
-    """Return what a suite says of papers; None if it says nothing."""
+    """Return what a suite states about papers; None if it states nothing."""
     problem = f"claims and published are not as a suite has them ({{}}); {_ANEW}"
     resolved = _read(folder, problem, "claims", "published", "seeds")
     if not resolved.claims and resolved.published is None:
@@ -122,23 +113,20 @@ def read_stated(folder: str | Path) -> Stated | None:
 
 
 def incompatible_entries(refused: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the cells that cannot run as ``resolved.json`` holds them.
+    """Return a plan's incompatible cells for ``resolved.json``, each as ``{"spec": ..., "reason": ...}``.
 
-    An entry is ``{"spec": ..., "reason": ...}``. Its spec, and the recipe in this, leave out what is as in the entry
-    before: a suite may have a thousand of them, which have most in common with their neighbours.
-
-    Args:
-        refused: a plan's.
+    A spec, and its recipe, omit values that equal those of the previous entry, because a thousand neighbours may
+    differ in little.
     """
     entries: list[dict[str, Any]] = []
     before: dict[str, Any] = {}
     for pair in refused:
         whole = pair.spec.model_dump(mode="json")
         spec = {key: value for key, value in whole.items() if key != "probes"}
-        own = _changed(spec, before) | {label: [] for label in TUNING_LABELS if label in before and label not in spec}
-        if "recipe" in own:
-            own["recipe"] = _changed(spec["recipe"], before.get("recipe", {}))
-        entries.append({"spec": own, "reason": pair.reason})
+        new = _changed(spec, before) | {label: [] for label in TUNING_LABELS if label in before and label not in spec}
+        if "recipe" in new:
+            new["recipe"] = _changed(spec["recipe"], before.get("recipe", {}))
+        entries.append({"spec": new, "reason": pair.reason})
         before = spec
     return entries
 
@@ -148,10 +136,10 @@ def _changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(folder: str | Path, problem: str, *keys: str) -> _Resolved:
-    """Return some keys of the file, whatever the others are; `problem` has room for what exactly is wrong with them."""
+    """Return some keys of the file, whatever the other keys are; ``{}`` in `problem` is replaced by the details."""
     path = Path(folder) / RESOLVED_FILE
     try:
-        data = plain_data(json.loads(read_text(path)))  # pandas takes no half of a character
+        data = plain_data(json.loads(read_text(path)))  # pandas rejects lone surrogates
         schema = data.get("schema", SCHEMA)
     except FileNotFoundError:
         return _Resolved()

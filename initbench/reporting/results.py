@@ -1,13 +1,20 @@
-"""The results of one suite or several: what every analysis of a report takes, each part of it computed once."""
+"""The results of one or several suites: the input of every analysis in a report, each part computed once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
+import pandas as pd
+
+from initbench.comparing.labels import Labels, Names
 from initbench.comparing.metrics import described_metrics, outcome_metrics, trial_metrics
 from initbench.errors import InitbenchError
+from initbench.ledger import TrialRecord
+from initbench.metric import Metric
 from initbench.reporting.charts.style import colours
 from initbench.reporting.frame import Frames, results_frames
 from initbench.reporting.measurements import profiles
@@ -24,46 +31,35 @@ from initbench.reporting.trials import (
 from initbench.reporting.tune import Tune, tune_of, tuned_of
 from initbench.statistics.cells import cells
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    import pandas as pd
-
-    from initbench.comparing.labels import Labels, Names
-    from initbench.ledger import TrialRecord
-    from initbench.metric import Metric
-
-
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Results:
-    """Trial records, and what analyses make of them.
+    """Trial records, and what analyses derive from them.
 
     Attributes:
-        source: the records, and where they come from.
+        source: the records and their origin.
     """
 
     source: Source
 
     @property
     def records(self) -> list[TrialRecord]:
-        """The trials' records, as `frame.slim` leaves them."""
+        """The trials' records, reduced to what a report needs."""
         return self.source.records
 
     def once(self, make: Callable[[Results], Made]) -> Made:
-        """Return what a function makes of these results, which it does when it is first asked for.
+        """Return the value of a function of these results, computed at the first call.
 
         Args:
-            make: a function of a module; what it returns is never changed.
+            make: a module's function; nobody may change what it returns.
         """
-        made: dict[Callable[[Results], Any], Any] = self.__dict__.setdefault("_made", {})
-        if make not in made:
-            made[make] = make(self)
-        found: Made = made[make]
-        return found
+        known: dict[Callable[[Results], Any], Any] = self.__dict__.setdefault("_made", {})
+        if make not in known:
+            known[make] = make(self)
+        made: Made = known[make]
+        return made
 
     @cached_property
     def by_id(self) -> dict[str, TrialRecord]:
@@ -76,32 +72,32 @@ class Results:
 
     @property
     def labels(self) -> Labels:
-        """The labels of treatments and workloads, with the key of each."""
+        """The labels of treatments and workloads, with their keys."""
         return self._frames.labels
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per trial: what `load_results` returns."""
+        """One row per trial, as from `load_results`."""
         return self._frames.trials
 
     @cached_property
     def trials(self) -> pd.DataFrame:
-        """The trials that are compared, in each workload in which they stand (`trials.comparable_trials`)."""
+        """The trials that are compared, one row per trial and workload (`trials.comparable_trials`)."""
         return comparable_trials(self._frames, outcome_metrics(self.records))
 
     @cached_property
     def searched(self) -> pd.DataFrame:
-        """The search trials of suites that tune, in each workload in which they stand (`trials.searched_trials`)."""
+        """The search trials of the treatments and workloads that are compared (`trials.searched_trials`)."""
         return self._compared(self.searches)
 
     @cached_property
     def searches(self) -> pd.DataFrame:
-        """All search trials, those of which nothing is compared yet too."""
+        """All search trials, including those of unfinished searches."""
         return searched_trials(self._frames, outcome_metrics(self.records), tuned_of(self.records))
 
     @cached_property
     def tune(self) -> Tune | None:
-        """What is tuned, None where nothing is."""
+        """What is tuned; None if nothing is."""
         if not tuned_of(self.records):
             return None
         frame = self._frames.standings
@@ -109,28 +105,28 @@ class Results:
 
     @cached_property
     def trials_under(self) -> dict[str, pd.DataFrame]:
-        """The trials of each protocol that a report of tuned suites has (`trials.comparable_trials`)."""
+        """The compared trials of each protocol, if suites tune (`trials.comparable_trials`)."""
         frame, metrics = self._frames.standings, outcome_metrics(self.records)
         return {name: self._compared(comparable_trials(self._frames, metrics, name)) for name in protocols_of(frame)}
 
     def _compared(self, trials: pd.DataFrame) -> pd.DataFrame:
-        """Leave out treatments and workloads of which no search is done, so that they stand nowhere on the page."""
+        """Leave out treatments and workloads without a finished search."""
         kept = trials["treatment"].isin(self.trials["treatment"]) & trials["workload"].isin(self.trials["workload"])
         return trials[kept]
 
     @cached_property
     def trials_on(self) -> dict[str, pd.DataFrame]:
-        """The trials that are compared on each workload."""
+        """The compared trials of each workload."""
         return {str(workload): own for workload, own in self.trials.groupby("workload", sort=False)}
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """One row per treatment and workload (`cells.cells`)."""
+        """One row per treatment and workload (`statistics.cells.cells`)."""
         return cells(self.trials)
 
     @cached_property
     def profiles(self) -> pd.DataFrame:
-        """What the networks looked like at initialization, by layer (`measurements.profiles`)."""
+        """Measurements at initialization, by layer (`measurements.profiles`)."""
         return profiles(self.records, self.trials)
 
     @cached_property
@@ -140,7 +136,7 @@ class Results:
 
     @cached_property
     def refused(self) -> pd.DataFrame:
-        """The pairs of treatment and workload that cannot run, with the reason (`refused.refused_cells`)."""
+        """The pairs of treatment and workload that cannot run, with reasons (`refused.refused_cells`)."""
         return refused_cells(self.records, self.source.incompatible, self.source.compare)
 
     @cached_property
@@ -155,17 +151,17 @@ class Results:
 
     @cached_property
     def described(self) -> dict[str, Metric]:
-        """Every metric that the records describe, by its key."""
+        """All metrics that the records describe, by key."""
         return described_metrics(self.records)
 
     @cached_property
     def terms(self) -> Terms:
-        """What the report is about, in words."""
+        """The words for the outcome and for what is compared."""
         return terms_of(self.source.compare, self.metrics)
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """What headings call a treatment, a workload, the outcome, and what is tuned."""
+        """The words of headings for a treatment, a workload, the outcome, and what is tuned."""
         tuned = {} if self.tune is None else {"setting": self.tune.noun}
         return {"treatment": self.terms.treatment, "workload": self.names.noun, "outcome": self.terms.outcome} | tuned
 
@@ -181,7 +177,7 @@ class Results:
 
     @cached_property
     def palette(self) -> dict[str, str]:
-        """The same colours by the treatments' short names, as charts have them."""
+        """The same colours by the treatments' short names, as in charts."""
         return {self.names.treatment(label): colour for label, colour in self.colours.items()}
 
 
@@ -192,11 +188,11 @@ def read_results(
 
     Args:
         folders: ``runs/<suite name>``, or several; or sources that were read before.
-        compare: the factors that make the treatment; by default those of the suites.
+        compare: the factors that make the treatment; by default those that the suites name.
 
     Raises:
-        InitbenchError: a folder has no trial records that can be read; the suites do not compare the same; or what
-            they compare is tuned.
+        InitbenchError: a folder has no readable trial records; the suites compare different factors; or a compared
+            factor is tuned.
     """
     source = read_source(folders, compare)
     if factor := next((own for own in source.compare if own in tuned_of(source.records)), None):
@@ -205,9 +201,5 @@ def read_results(
 
 
 def as_results(results: Results | str | Path) -> Results:
-    """Return results as they are, those of a suite's folder where a path is given.
-
-    Raises:
-        InitbenchError: the folder has no trial records that can be read.
-    """
+    """Return results unchanged, or read those of a suite's folder."""
     return results if isinstance(results, Results) else read_results(results)

@@ -1,21 +1,19 @@
-"""The searches of tuned suites: what every try came to, and what was chosen."""
+"""The searches of tuned suites: the outcome of every try, and the chosen values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import natural
 from initbench.comparing.labels import tuned_keys, value_text
+from initbench.reporting.results import Results
 from initbench.reporting.tune import RATE
 from initbench.statistics.cost import initialization_steps
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from initbench.reporting.results import Results
 
 _COLUMNS = [
     *("workload", "treatment", "seed", "point", "rate", "metric", "outcome", "chance", "is_trained", "is_diverged"),
@@ -25,14 +23,13 @@ _CHOSEN = ["workload", "treatment", "seed", "point", "rate"]
 
 
 def tries(results: Results) -> pd.DataFrame:
-    """Return one row per search trial that has a result, those of a search in ascending order of what they try.
+    """Return one row per search trial with a result, sorted by workload, treatment, seed and tried values.
 
     Returns:
-        ``workload, treatment, seed``; ``point``: what it tried, as text; ``rate``: its learning rate; ``metric``: the
-        outcome's name; ``outcome``: on the validation split, oriented, +∞ where it diverged; ``chance``: oriented;
-        ``is_trained``: whether it is better than chance, or just did not diverge where chance is not known;
-        ``is_diverged``; ``steps``: training steps of the cost of its initialization and its training together, missing
-        where a record does not say it.
+        ``workload, treatment, seed``; ``point``: the tried values, as text; ``rate``: the learning rate; ``metric``:
+        the outcome's name; ``outcome``: on the validation split, oriented, +∞ if it diverged; ``chance``: oriented;
+        ``is_trained``: whether the outcome is better than chance, or finite if chance is unknown; ``is_diverged``;
+        ``steps``: training steps including the cost of the initialization, missing if a record does not have it.
     """
     return results.once(_tries)
 
@@ -63,27 +60,24 @@ def _tries(results: Results) -> pd.DataFrame:
 
 
 def _order(value: Any) -> tuple[int, Any]:
-    """Return by what values of one key are sorted: numbers by size, others by name, none first."""
+    """Return the sort key of a value: None first, then numbers, then texts."""
     if isinstance(value, int | float):
         return 0, value
     return (-1, 0) if value is None else (1, natural(str(value)))
 
 
 def point_text(values: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Return what was tried: ``0.1``, or ``lr 0.1, tau 0.3`` where more than the learning rate is tuned."""
+    """Return ``0.1``, or ``lr 0.1, tau 0.3`` if more than the learning rate is tuned."""
     if tuple(keys) == (RATE,):
         return value_text(float(values[RATE]))
     return ", ".join(f"{key.partition('.')[2]} {value_text(value)}" for key, value in values.items())
 
 
 def chosen(results: Results) -> pd.DataFrame:
-    """Return what each cell chose at each seed for itself.
+    """Return the values that each cell's own search chose at each seed: ``workload, treatment, seed, point, rate``.
 
-    That is the value of its final trial under the protocol ``own``. Where there is none, it is the best of its search,
-    of equals the first.
-
-    Returns:
-        ``workload, treatment, seed, point, rate``.
+    They are those of the final trials under the protocol ``own``. Without such trials they are the best of the search,
+    the first in a tie.
     """
     return results.once(_chosen)
 
@@ -97,7 +91,7 @@ def _chosen(results: Results) -> pd.DataFrame:
 
 
 def at_protocol(results: Results, protocol: str) -> pd.DataFrame:
-    """Return at what values the final trials of a protocol ran: ``workload, treatment, seed, point, rate``."""
+    """Return the values of a protocol's final trials: ``workload, treatment, seed, point, rate``."""
     assert results.tune is not None
     keys = results.tune.keys
     rows = []
@@ -110,14 +104,8 @@ def at_protocol(results: Results, protocol: str) -> pd.DataFrame:
 
 
 def counts_text(own: pd.DataFrame) -> str:
-    """Return what the seeds of a cell chose: ``0.1`` where that is the same, ``0.03 (2), 0.1`` where it is not.
-
-    Args:
-        own: rows of one cell, as from `chosen` or `at_protocol`.
-    """
-    found: dict[str, int] = {}
-    for point in own.sort_values("rate", kind="stable")["point"]:
-        found[point] = found.get(point, 0) + 1
-    if len(found) == 1:
-        return next(iter(found))
-    return ", ".join(f"{point} ({number})" if number > 1 else point for point, number in found.items())
+    """Return the points in a cell's rows of `chosen` or `at_protocol`: ``0.1``, or ``0.03 (2), 0.1`` if they differ."""
+    counts = Counter[str](own.sort_values("rate", kind="stable")["point"])
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{point} ({number})" if number > 1 else point for point, number in counts.items())

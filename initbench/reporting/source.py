@@ -1,12 +1,13 @@
-"""Where a report's records come from: the folder of one suite, or several put together."""
+"""The source of a report's records: the folder of one suite, or several joined."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -14,29 +15,24 @@ from ruamel.yaml.error import YAMLError
 from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.errors import InitbenchError
 from initbench.files import read_text
-from initbench.ledger import RESOLVED_FILE, SUITE_FILE
-from initbench.reporting.frame import read_records
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord
+from initbench.reporting.records import read_records
 from initbench.reporting.resolved import Refused, Stated, read_compare, read_incompatible, read_stated, read_tune
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
 
 
 @dataclass(frozen=True)
 class Source:
-    """Trial records, and what a report must say of where they come from.
+    """Trial records and their origin.
 
     Attributes:
-        records: as from `frame.read_records`, each id once.
-        skipped: a line for each record that could not be read, with its name and why.
-        descriptions: what each suite asks, by its name, where that is known.
+        records: as from `records.read_records`, each id once.
+        skipped: a line for each file that is not a record, with its name and the reason.
+        descriptions: the question of each suite that has one, by the suite's name.
         compare: the factors that make the treatment.
-        notes: what a reader must know of how the records were put together.
-        incompatible: the cells that the suites ask for and that cannot run: a spec each, as plain data, and why.
-        tunes: what each suite that tunes says of it (`resolved.read_tune`), where that is known.
-        stated: what each suite says of papers, where it says anything.
+        notes: how the records were joined, as far as a reader must know.
+        incompatible: the cells that the suites request and that cannot run, as pairs of spec and reason.
+        tunes: the tuning settings of each suite that tunes (`resolved.read_tune`), if known.
+        stated: claims and published numbers of each suite that has any.
     """
 
     records: list[TrialRecord]
@@ -50,14 +46,10 @@ class Source:
 
 
 def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Source:
-    """Return what a suite's folder holds; a file that is not a record is passed over and named.
-
-    Args:
-        folder: the suite's folder.
-        compare: the factors that make the treatment; by default those of the suite in the folder.
+    """Return the source in a suite's folder; files that are not records are skipped and listed.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read, or does not say what its suite compares.
+        InitbenchError: the folder has no readable trial records, or `compare` is not given and cannot be read.
     """
     skipped: list[str] = []
     records = read_records(folder, skipped)
@@ -65,27 +57,24 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
         text = read_text(Path(folder) / SUITE_FILE)
     except (OSError, ValueError):
         text = ""
-    found = read_compare(folder) if compare is None else tuple(compare)
+    factors = read_compare(folder) if compare is None else tuple(compare)
     notes: tuple[str, ...] = ()
     try:
         incompatible, tune, stated = read_incompatible(folder), read_tune(folder), read_stated(folder)
     except InitbenchError:
         if compare is None:
             raise
-        # Who says what is compared has a report of a folder whose resolved.json is damaged too.
+        # With `compare` given, a damaged resolved.json does not prevent a report.
         incompatible, tune, stated = (), None, None
         name = records[0].spec["suite"]
         notes = (f"Which pairs of {name} are incompatible is not known: its {RESOLVED_FILE} cannot be read.",)
     tunes = () if tune is None else (tune,)
     said = () if stated is None else (stated,)
-    return Source(records, tuple(skipped), descriptions_of(records, text), notes, found, incompatible, tunes, said)
+    return Source(records, tuple(skipped), descriptions_of(records, text), notes, factors, incompatible, tunes, said)
 
 
 def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:
-    """Return the suite file's description under the name of the records' suite.
-
-    A report needs none, so a file that cannot be understood is no error.
-    """
+    """Return the suite file's description by the name of the records' suite; empty if the file cannot be read."""
     try:
         suite: Any = YAML(typ="safe", pure=True).load(suite_file)
     except (ValueError, YAMLError, RecursionError):
@@ -99,12 +88,11 @@ def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str
 def join(sources: Sequence[Source]) -> Source:
     """Return several sources as one.
 
-    A trial that stands in more than one (equal ids: the same trial in everything that changes its numbers) is counted
-    once: the first that has a result. Where its numbers differ, on another machine or with other versions, a note
-    says so.
+    If several sources have a trial (equal ids mean the same trial in everything that changes its numbers), the first
+    one with a result counts. A note says if the numbers differ, as on another machine or with other versions.
 
     Raises:
-        InitbenchError: they do not compare the same.
+        InitbenchError: the sources compare different factors.
     """
     if len(sources) == 1:
         return sources[0]
@@ -145,43 +133,35 @@ def join(sources: Sequence[Source]) -> Source:
 
 
 def _once(incompatible: Iterable[Refused]) -> tuple[Refused, ...]:
-    """Return each pair once: a ledger may be given twice, and its copy beside it."""
+    """Drop duplicates, because a ledger and its copy may both be given."""
     return tuple({json.dumps(pair, sort_keys=True): pair for pair in incompatible}.values())
 
 
 def _stated_once(stated: Iterable[Stated]) -> tuple[Stated, ...]:
-    """Return each once: they hold conditions, which have no hash."""
-    found: list[Stated] = []
+    unique: list[Stated] = []  # no set, because conditions have no hash
     for one in stated:
-        if one not in found:
-            found.append(one)
-    return tuple(found)
+        if one not in unique:
+            unique.append(one)
+    return tuple(unique)
 
 
 def _named_by(record: TrialRecord, names: Iterable[str]) -> TrialRecord:
-    """Return a record whose scheme was named by all of these: it stands in the workloads of each."""
+    """Return a record that belongs to the workloads of every `names`."""
     return replace(record, spec=record.spec | {"scheme_named_by": sorted(names, reverse=True)})
 
 
 def _outcome(record: TrialRecord) -> tuple[Any, ...]:
-    return record.status, record.metrics, [_measured(entry) for entry in record.probes]
-
-
-def _measured(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key != "conditions"}
+    measured = [{key: value for key, value in probe.items() if key != "conditions"} for probe in record.probes]
+    return record.status, record.metrics, measured
 
 
 def read_source(
     folders: str | Path | Source | Sequence[str | Path | Source], compare: Sequence[str] | None = None
 ) -> Source:
-    """Return one source of one or several suites' folders, or of sources read before.
-
-    Args:
-        folders: of suites, or sources.
-        compare: the factors that make the treatment; by default those of the suites.
+    """Return the joined source of suites' folders and of sources that were read before.
 
     Raises:
-        InitbenchError: a folder has no trial records that can be read; or the suites do not compare the same.
+        InitbenchError: a folder has no readable trial records, or the suites compare different factors.
     """
     given = [folders] if isinstance(folders, str | Path | Source) else folders
     sources = [item if isinstance(item, Source) else read_folder(item, compare) for item in given]

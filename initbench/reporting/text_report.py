@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,42 +13,26 @@ from initbench.reporting.manifest import check_not_foreign
 from initbench.reporting.notices import undrawn_notices
 from initbench.reporting.page import json, latex, markdown
 from initbench.reporting.report import contents_of, write_drawings
-
-if TYPE_CHECKING:
-    from initbench.reporting.results import Results
+from initbench.reporting.results import Results
 
 FORMATS = {"md": markdown.render_markdown, "latex": latex.render_latex, "json": json.render_json}
-"""Name of a format → what renders it."""
+"""Name of a format → the function that renders it."""
 
 
 @np.errstate(over="ignore")  # as in `write_report`
 def text_of(results: Results, form: str) -> str:
-    """Return the report as text.
-
-    Args:
-        results: as from `read_results`.
-        form: one of `FORMATS`.
-    """
+    """Return the report in one of `FORMATS`."""
     return FORMATS[form](contents_of(results))
 
 
 def write_text(results: Results, file: str | Path, form: str) -> Path:
-    """Write the report as text into a file, and return it.
-
-    Args:
-        results: as from `read_results`.
-        file: that is written anew.
-        form: one of `FORMATS`.
-
-    Raises:
-        InitbenchError: it cannot be written.
-    """
+    """Write the report in one of `FORMATS` into a file, and return the file."""
     file = Path(file)
     text = text_of(results, form)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.exists() and not file.is_dir():
-            files.check_readable(file)  # no device is replaced, nor a pipe
+            files.check_readable(file)  # refuses to replace a device or a pipe
         files.write_text(file, text, file.parent)
     except OSError as error:
         raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
@@ -58,22 +41,19 @@ def write_text(results: Results, file: str | Path, form: str) -> Path:
 
 @np.errstate(over="ignore")  # as in `write_report`
 def write_markdown(results: Results, file: str | Path) -> Path:
-    """Write the report as Markdown, its charts beside it in a folder of the file's name, and return the file.
+    """Write the report as Markdown, with its charts in a folder of the same name, and return the file.
 
-    What stands above the line `markdown.MARK` in an existing file is kept: words that a person wrote about the numbers.
-    A new file gets the suite's name and description there. Charts of an earlier writing that this one does not have are
-    removed.
+    In an existing file, the text above the line `markdown.MARK` is kept, because a person may have edited it. In a new
+    file, it is the suite's name and description. Charts of an earlier version that this one lacks are removed.
 
-    Args:
-        results: as from `read_results`.
-        file: such as ``docs/results/quickstart.md``; its charts go to ``docs/results/quickstart/``.
+    The charts of ``docs/results/quickstart.md`` are in ``docs/results/quickstart/``.
 
     Raises:
-        InitbenchError: the file exists and has no such line, so that it is none of ours; its name does not end in
-            ``.md``; it cannot be read or written.
+        InitbenchError: the file exists and lacks the line, so no report wrote it; its name does not end in ``.md``; or
+            it cannot be read or written.
     """
     file = Path(file)
-    if file.suffix != ".md":  # the charts' folder has the name without it
+    if file.suffix != ".md":  # the charts' folder has the name without the suffix
         raise InitbenchError(f"{file}: a Markdown file ends in .md")
     contents = contents_of(results)
     head = markdown.head(contents)
@@ -97,7 +77,7 @@ def write_markdown(results: Results, file: str | Path) -> Path:
 
 
 def _text(file: Path) -> str:
-    """Return a file's text; nothing where it is no text."""
+    """Return a file's text; empty if the file is not text."""
     try:
         return files.read_text(file)
     except ValueError:

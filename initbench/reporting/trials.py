@@ -1,67 +1,56 @@
-"""The trials that are compared: each under the label of its treatment, within its workload."""
+"""The trials that are compared, each with its treatment and its workload."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
 from initbench.comparing.chance import JUDGED, is_trained
+from initbench.comparing.labels import Labels
 from initbench.comparing.metrics import EARLY, UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pandas as pd
-
-    from initbench.comparing.labels import Labels
-    from initbench.metric import Metric
-    from initbench.reporting.frame import Frames
+from initbench.metric import Metric
+from initbench.reporting.frame import Frames
 
 MAIN_FIRST = ("own", "shared", "recipe")
-"""The protocols of tuned trials: of those that a report has, the first is that of its comparison."""
+"""The protocols of tuned trials; a report compares under the first one that it has."""
 
 
 def main_protocol(frame: pd.DataFrame) -> str:
-    """Return the protocol under which the trials of a report are compared; empty where no suite tunes anything.
-
-    Args:
-        frame: as for `comparable_trials`.
-    """
+    """Return the protocol of a report's comparison; empty if no suite tunes."""
     return next((name for name in MAIN_FIRST if name in protocols_of(frame)), "")
 
 
 def protocols_of(frame: pd.DataFrame) -> list[str]:
-    """Return the protocols under which final trials stand: ``recipe``, ``shared``, ``own``, those that there are."""
+    """Return the protocols of the final trials, in the order ``recipe``, ``shared``, ``own``."""
     if "protocols" not in frame:
         return []
-    own = frame.loc[frame["phase"] == "final", "protocols"].dropna()
-    found = {name for text in own.unique() for name in text.split()}
-    return [name for name in reversed(MAIN_FIRST) if name in found]
+    texts = frame.loc[frame["phase"] == "final", "protocols"].dropna().unique()
+    names = {name for text in texts for name in text.split()}
+    return [name for name in reversed(MAIN_FIRST) if name in names]
 
 
 def comparable_trials(frames: Frames, metrics: Mapping[str, Metric], protocol: str = "") -> pd.DataFrame:
-    """Return the trials that are compared, each under a treatment's label that names one cell of its workload.
+    """Return the trials that are compared, one for each cell and seed.
 
-    Search trials are left out, and of a suite that tunes so are final trials at the values of other protocols, and of
-    none, as of a run before it tuned: there is one for each cell and seed. A trial that was run twice with other probes
-    has the same outcome and is counted once.
-    Where several cells of a workload have the same label (a rule was edited between two runs), what tells them apart is
-    added in braces, so that trials that are no replicates are never pooled: ``kaiming {clip_norm=0.5}``.
+    Search trials are left out. If a suite tunes, so are its final trials under other protocols, and those of runs
+    before it tuned. If a trial was run twice with different probes, one of them is kept.
 
-    Where the trials of a workload have several metrics (datasets of several tasks are compared), the metric is a part
-    of the workload: values of one are never ranked among those of another.
+    If several cells of a workload have the same label, as when a rule was edited between two runs, their labels get
+    the difference in braces, so that they are never pooled: ``kaiming {clip_norm=0.5}``. If the trials of a workload
+    have several metrics (datasets of several tasks are compared), the metric becomes a part of the workload, so that
+    values of different metrics are never ranked together.
 
-    Columns are added. ``oriented``, which the statistics take, is the outcome as `Metric.oriented` turns it, so that
-    lower is better; +∞ for a diverged trial, and missing for one without a result; ``oriented_chance``
-    and ``oriented_best`` are the chance level and the best value that there can be, likewise. ``is_trained`` says
-    whether the outcome is better than chance (`trained.is_trained`): 1, 0, or missing where that is not known.
+    New columns: ``oriented`` is the outcome with lower values better (`Metric.oriented`), +∞ if the trial diverged and
+    missing if it has no result; ``oriented_chance`` and ``oriented_best`` are the chance level and the best possible
+    value; ``is_trained`` is 1 if the outcome is better than chance (`chance.is_trained`), 0 if not, missing if unknown.
 
     Args:
-        frames: as from `frame.results_frames`.
+        frames: of all trials.
         metrics: as from `metrics.outcome_metrics`.
-        protocol: of the final trials of suites that tune; by default `main_protocol`.
+        protocol: of suites that tune; by default `main_protocol`.
     """
     frame = frames.standings
     trials = frame[frame["phase"] == "final"]
@@ -77,22 +66,16 @@ def comparable_trials(frames: Frames, metrics: Mapping[str, Metric], protocol: s
 
 
 def searched_trials(frames: Frames, metrics: Mapping[str, Metric], tuned: Sequence[str]) -> pd.DataFrame:
-    """Return the search trials of suites that tune, with the columns that `comparable_trials` adds.
-
-    Args:
-        frames: as for `comparable_trials`.
-        metrics: likewise.
-        tuned: the factors that are tuned; columns of the frame, but for those that no initializer in it has.
-    """
+    """Return the search trials of suites that tune certain factors, with the columns of `comparable_trials`."""
     frame = frames.standings
     same = ["cell", "seed", "workload", *(factor for factor in tuned if factor in frame)]
-    # A search that the suite makes no more, over another range, has no protocols, not even empty ones.
+    # Trials of an earlier search, over another range, have no protocols, not even empty ones.
     is_made = frame["protocols"].notna() if "protocols" in frame else False
     return _judged(_replicates(frame[(frame["phase"] == "search") & is_made], same), metrics, frames.labels)
 
 
 def _replicates(trials: pd.DataFrame, same: list[str]) -> pd.DataFrame:
-    """Return one of the trials that are equal in some columns, that of which most is known."""
+    """Of trials that are equal in some columns, keep the one with the fewest missing values."""
     if trials.duplicated(same).any():
         known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
         trials = trials.loc[known].drop_duplicates(same, keep="last").sort_index()
@@ -100,7 +83,7 @@ def _replicates(trials: pd.DataFrame, same: list[str]) -> pd.DataFrame:
 
 
 def _judged(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labels) -> pd.DataFrame:
-    """Return trials with the columns that `comparable_trials` adds, their labels made to tell their cells apart."""
+    """Add the columns of `comparable_trials`, and make labels unique to their cells."""
     trials["workload"] = _by_metric(trials, metrics, labels)
     cell = ["workload", "treatment"]
     of_several_cells = trials.groupby(cell, sort=False)["cell"].transform("nunique") > 1
@@ -117,9 +100,9 @@ def _judged(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labels)
 
 
 def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labels) -> list[str]:
-    """Return each trial's workload, with the metric's title (its name where titles are equal) where it has several."""
+    """Return each trial's workload; if it has several metrics, with the metric's title (name, if titles are equal)."""
     several = trials.groupby("workload")["metric"].transform("nunique") > 1
-    # A failed trial has no metric; those of its treatment tell which it would have had.
+    # A failed trial has no metric; it gets that of its treatment's other trials.
     own = trials["metric"].fillna(trials.groupby(["workload", "treatment"])["metric"].transform("first"))
     shared = Counter(metric.title for metric in metrics.values())
     words = {name: metric.title if shared[metric.title] == 1 else name for name, metric in metrics.items()}
@@ -130,12 +113,7 @@ def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labe
 
 
 def workload_metrics(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Return the metric of each workload; where all its trials have failed, that of the others if it is one.
-
-    Args:
-        trials: as from `comparable_trials`.
-        metrics: as from `metrics.outcome_metrics`.
-    """
+    """Return the metric of each workload; if all its trials failed, that of the others if they have only one."""
     names = trials["metric"].dropna()
     other = metrics[names.iloc[0]] if len(set(names)) == 1 else UNKNOWN
     known = trials.loc[names.index].drop_duplicates("workload").set_index("workload")["metric"]
@@ -143,23 +121,17 @@ def workload_metrics(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dic
 
 
 def early_columns(trials: pd.DataFrame) -> list[str]:
-    """Return the columns of the metrics after the first epoch."""
+    """Return the names of the columns with metrics after the first epoch."""
     return [column for column in trials.columns if column.startswith(EARLY)]
 
 
 def _differences(trials: pd.DataFrame) -> list[dict[str, str]]:
-    """Return for each trial the arguments that tell its cell from the others, with its hash if they do not.
-
-    They are the factors below ``cell``, which is the hash.
-    """
-    arguments = [c for c in trials.columns if c.startswith(("architecture.", "initializer.", "recipe."))]
-    varied = [c for c in arguments if len(set(trials[c].astype(str))) > 1]
-    factors = [
-        {f"cell.{column}": value for column, value in zip(varied, values, strict=True)}
-        for values in trials[varied].astype(str).to_numpy().tolist()
-    ]
-    # Arguments that do not tell all cells apart (another version of a component) need the hash as well.
-    texts = [tuple(own.values()) for own in factors]
+    """Return for each trial the arguments that differ between cells, and the cell's hash if they are not enough."""
+    names = [c for c in trials.columns if c.startswith(("architecture.", "initializer.", "recipe."))]
+    varied = [c for c in names if len(set(trials[c].astype(str))) > 1]
+    texts = [tuple(values) for values in trials[varied].astype(str).to_numpy().tolist()]
+    factors = [{f"cell.{name}": value for name, value in zip(varied, values, strict=True)} for values in texts]
+    # Another version of a component is another cell with equal arguments.
     if len(set(zip(texts, trials["cell"], strict=True))) > len(set(texts)):
-        return [own | {"cell": cell[:6]} for own, cell in zip(factors, trials["cell"], strict=True)]
+        return [arguments | {"cell": cell[:6]} for arguments, cell in zip(factors, trials["cell"], strict=True)]
     return factors

@@ -1,101 +1,51 @@
-"""What tuners did, as frames: their objective by step, their scale factors by layer, and what changed."""
+"""Tables about tuners: their objective by step, their scale factors by layer, and what they changed."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from initbench.comparing.labels import is_component
+from initbench.ledger import TrialRecord
+from initbench.reporting.results import Results
 from initbench.statistics.cells import spread
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+Cell = tuple[str, str]
+Cells = Mapping[Cell, Sequence[TrialRecord]]
 
-    from initbench.ledger import TrialRecord
-    from initbench.reporting.results import Results
-
-    Cell = tuple[str, str]
-    Cells = Mapping[Cell, Sequence[TrialRecord]]
-
-_ENDS = ("median", "smallest", "largest")
 _CELL = ["workload", "treatment"]
-_BEFORE_AFTER = [f"{when}{end}" for when in ("before", "after") for end in ("", "_smallest", "_largest")]
-STEP_COLUMNS = [*_CELL, "step", "seeds", "value_median", "value_smallest", "value_largest", "quantity"]
-FACTOR_COLUMNS = [*_CELL, "layer", "place", "seeds", "value_median", "value_smallest", "value_largest", "unit"]
+_VALUES = ["value_median", "value_smallest", "value_largest"]
+_BEFORE = ["before", "before_smallest", "before_largest"]
+_AFTER = ["after", "after_smallest", "after_largest"]
+STEP_COLUMNS = [*_CELL, "step", "seeds", *_VALUES, "quantity"]
+FACTOR_COLUMNS = [*_CELL, "layer", "place", "seeds", *_VALUES, "unit"]
 CHANGE_COLUMNS = [
     *(*_CELL, "quantity", "source", "base", "seeds", "steps"),
-    *_BEFORE_AFTER,
-    *("smallest_factor", "largest_factor"),
+    *(*_BEFORE, *_AFTER, "smallest_factor", "largest_factor"),
 ]
-OUTCOME_COLUMNS = [*_CELL, "base", "seeds", *_BEFORE_AFTER, "metric"]
+OUTCOME_COLUMNS = [*_CELL, "base", "seeds", *_BEFORE, *_AFTER, "metric"]
 
 
 def tuned_cells(results: Results) -> dict[Cell, list[TrialRecord]]:
-    """Return (workload, treatment) → the records that tell a tuner's history or scale factors.
-
-    Args:
-        results: whose records are as `frame.slim` leaves them.
-    """
-    found: dict[Cell, list[TrialRecord]] = defaultdict(list)
+    """Return (workload, treatment) → the records with a tuner's history or scale factors."""
+    cells: dict[Cell, list[TrialRecord]] = defaultdict(list)
     trials = results.trials
-    for own, workload, treatment in zip(trials["trial_id"], trials["workload"], trials["treatment"], strict=True):
-        record = results.by_id[own]
+    for trial, workload, treatment in zip(trials["trial_id"], trials["workload"], trials["treatment"], strict=True):
+        record = results.by_id[trial]
         if record.initialization.get("tuning") or record.initialization.get("factors"):
-            found[str(workload), str(treatment)].append(record)
-    return dict(found)
-
-
-def tuning_steps(found: Cells) -> pd.DataFrame:
-    """Return the medians of every quantity at each step: `STEP_COLUMNS`.
-
-    A step that some seed has not kept which got that far is left out. A value that was not finite reads as +∞.
-
-    Args:
-        found: as from `tuned_cells`.
-    """
-    return pd.DataFrame([row for cell, own in found.items() for row in _steps(cell, own)], columns=STEP_COLUMNS)
-
-
-def scale_factors(found: Cells) -> pd.DataFrame:
-    """Return by what each parameter of each cell was multiplied, in the model's order: `FACTOR_COLUMNS`.
-
-    Args:
-        found: as from `tuned_cells`.
-    """
-    return pd.DataFrame([row for cell, own in found.items() for row in _factors(cell, own)], columns=FACTOR_COLUMNS)
-
-
-def changes_of(found: Cells, bases: Mapping[Cell, str], factors: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Return what tuning changes: `CHANGE_COLUMNS`, as `analyses.tuning.Tuning` explains them.
-
-    Args:
-        found: as from `tuned_cells`.
-        bases: of each cell that has one, as from `base_of`.
-        factors: as from `scale_factors`.
-        results: that they are of.
-    """
-    return pd.DataFrame(list(_changes(found, bases, factors, results)), columns=CHANGE_COLUMNS)
-
-
-def outcomes_of(bases: Mapping[Cell, str], results: Results) -> pd.DataFrame:
-    """Return the outcome from each tuner's base and after tuning: `OUTCOME_COLUMNS`.
-
-    Args:
-        bases: of each cell that has one, as from `base_of`.
-        results: that they are of.
-    """
-    rows = [row for cell, base in bases.items() for row in _outcomes(cell, base, results)]
-    return pd.DataFrame(rows, columns=OUTCOME_COLUMNS)
+            cells[str(workload), str(treatment)].append(record)
+    return dict(cells)
 
 
 def base_of(cell: tuple[str, str], record: TrialRecord, results: Results) -> str:
-    """Return the label of the treatment that a tuner starts from, on the same workload; empty where it did not run.
+    """Return the label of the treatment that a tuner starts from, on the same workload; empty if it did not run.
 
-    That is one whose initializer is a component among the tuner's arguments, and whose other factors are the tuner's.
+    Its initializer is a component among the tuner's arguments, and its other factors are those of the tuner.
     """
     inner = [value for value in record.spec["initializer"]["arguments"].values() if is_component(value)]
     same = results.trials_on[cell[0]]
@@ -108,95 +58,117 @@ def base_of(cell: tuple[str, str], record: TrialRecord, results: Results) -> str
     return ""
 
 
-def _steps(cell: tuple[str, str], records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
-    """Yield the medians of every quantity at the steps that all have which got that far."""
-    histories = [record.initialization.get("tuning", {}) for record in records]
-    for quantity in dict.fromkeys(name for own in histories for name in own if name != "step"):
-        values = [dict(zip(own["step"], own[quantity], strict=True)) for own in histories if quantity in own]
-        for step in sorted({step for own in values for step in own}):
-            there = [own for own in values if max(own) >= step]
-            numbers = [own[step] for own in there if step in own and not math.isnan(own[step])]
+def tuning_steps(cells: Cells) -> pd.DataFrame:
+    """Return every quantity at each step: `STEP_COLUMNS`.
+
+    A step is left out if a seed got that far and did not keep it. Values that were not finite are +∞.
+    """
+    rows = [_row(cell) | values for cell, records in cells.items() for values in _steps(records)]
+    return pd.DataFrame(rows, columns=STEP_COLUMNS)
+
+
+def scale_factors(cells: Cells) -> pd.DataFrame:
+    """Return the factor that multiplied each parameter, in the model's order: `FACTOR_COLUMNS`."""
+    rows = [_row(cell) | values for cell, records in cells.items() for values in _factors(records)]
+    return pd.DataFrame(rows, columns=FACTOR_COLUMNS)
+
+
+def changes_of(cells: Cells, bases: Mapping[Cell, str], factors: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """Return what tuning changed: `CHANGE_COLUMNS`, explained in `questions.tuning`."""
+    sizes = (
+        factors.assign(value_median=factors["value_median"].abs()).groupby(_CELL)["value_median"].agg(["min", "max"])
+    )
+    rows = []
+    for cell, records in cells.items():
+        shared = _row(cell)
+        if cell in sizes.index:
+            shared |= {"smallest_factor": sizes.loc[cell, "min"], "largest_factor": sizes.loc[cell, "max"]}
+        changes = [*_in_history(records), *(_from_base(cell, bases[cell], results) if cell in bases else ())]
+        rows += [shared | row for row in changes or [{"quantity": "", "source": "", "seeds": len(records)}]]
+    return pd.DataFrame(rows, columns=CHANGE_COLUMNS)
+
+
+def outcomes_of(bases: Mapping[Cell, str], results: Results) -> pd.DataFrame:
+    """Return the outcomes from each tuner's base and after tuning: `OUTCOME_COLUMNS`."""
+    rows = []
+    for cell, base in bases.items():
+        values, metric = _of_both(cell, base, "oriented", results), results.metric_of[cell[0]]
+        if all(values):
+            row = _row(cell) | {"base": base, "seeds": len(values[1]), "metric": metric.name}
+            for names, numbers in zip((_BEFORE, _AFTER), values, strict=True):
+                row |= zip(names, spread(numbers).in_direction(metric), strict=True)
+            rows.append(row)
+    return pd.DataFrame(rows, columns=OUTCOME_COLUMNS)
+
+
+def _row(cell: tuple[str, str]) -> dict[str, Any]:
+    return dict(zip(_CELL, cell, strict=True))
+
+
+def _steps(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
+    for quantity, histories in _histories(records).items():
+        values = [dict(zip(history["step"], history[quantity], strict=True)) for history in histories]
+        for step in sorted({step for by_step in values for step in by_step}):
+            there = [by_step for by_step in values if max(by_step) >= step]
+            numbers = [by_step[step] for by_step in there if step in by_step and not math.isnan(by_step[step])]
             if len(numbers) == len(there):
-                yield {
-                    **dict(zip(_CELL, cell, strict=True)), "step": int(step), "seeds": len(numbers),
-                    **_named("value_", numbers), "quantity": quantity,
-                }  # fmt: skip
+                yield {"step": int(step), "seeds": len(numbers), "quantity": quantity} | _ends(_VALUES, numbers)
 
 
-def _factors(cell: tuple[str, str], records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
+def _factors(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
     values: dict[str, list[float]] = defaultdict(list)
     for record in records:
         for layer, factor in record.initialization.get("factors", {}).items():
             values[layer].append(factor)
     for place, (layer, numbers) in enumerate(values.items()):
-        own = {"layer": layer, "place": place, "seeds": len(numbers), "unit": ""}
-        yield dict(zip(_CELL, cell, strict=True)) | own | _named("value_", numbers)
+        yield {"layer": layer, "place": place, "seeds": len(numbers), "unit": ""} | _ends(_VALUES, numbers)
 
 
-def _named(prefix: str, numbers: Sequence[float]) -> dict[str, float]:
-    return {f"{prefix}{end}": value for end, value in zip(_ENDS, spread(numbers), strict=True)}
+def _in_history(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
+    for quantity, histories in _histories(records).items():
+        steps = float(np.median([history["step"][-1] - history["step"][0] + 1 for history in histories]))
+        first, last = ([history[quantity][end] for history in histories] for end in (0, -1))
+        yield {"quantity": quantity, "source": "history", "seeds": len(histories), "steps": steps} | _change(
+            first, last
+        )
 
 
-def _changes(
-    found: Cells, bases: Mapping[tuple[str, str], str], factors: pd.DataFrame, results: Results
-) -> Iterator[dict[str, Any]]:
-    sizes = (
-        factors.assign(value_median=factors["value_median"].abs()).groupby(_CELL)["value_median"].agg(["min", "max"])
-    )
-    for cell, records in found.items():
-        shared: dict[str, Any] = dict(zip(_CELL, cell, strict=True))
-        if cell in sizes.index:
-            shared |= {"smallest_factor": sizes.loc[cell, "min"], "largest_factor": sizes.loc[cell, "max"]}
-        rows = [*_of_history(records), *(_of_base(cell, bases[cell], results) if cell in bases else ())]
-        for row in rows or [{"quantity": "", "source": "", "seeds": len(records)}]:
-            yield shared | row
-
-
-def _of_history(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
-    histories = [record.initialization.get("tuning", {}) for record in records]
-    for quantity in dict.fromkeys(name for own in histories for name in own if name != "step"):
-        own = [history for history in histories if quantity in history]
-        steps = float(np.median([history["step"][-1] - history["step"][0] + 1 for history in own]))
-        ends = {
-            "before": [history[quantity][0] for history in own],
-            "after": [history[quantity][-1] for history in own],
-        }
-        yield {"quantity": quantity, "source": "history", "seeds": len(own), "steps": steps} | _before_after(ends)
-
-
-def _of_base(cell: tuple[str, str], base: str, results: Results) -> Iterator[dict[str, Any]]:
-    """Yield each scalar probe that was taken of both."""
-    trials = results.trials_on[cell[0]]
-    both = [trials[trials["treatment"] == name] for name in (base, cell[1])]
-    for column in trials.columns:
+def _from_base(cell: tuple[str, str], base: str, results: Results) -> Iterator[dict[str, Any]]:
+    """Yield each scalar probe that both the base and the tuner have."""
+    for column in results.trials_on[cell[0]].columns:
         if column.startswith("probe.") and not column.endswith(".saturated"):
-            values = [own[column].dropna().tolist() for own in both]
+            values = _of_both(cell, base, column, results)
             if all(values):
-                row = {
-                    "quantity": column.removeprefix("probe."),
-                    "source": "base",
-                    "base": base,
-                    "seeds": len(values[1]),
-                }
-                yield row | _before_after(dict(zip(("before", "after"), values, strict=True)))
+                row = {"quantity": column.removeprefix("probe."), "source": "base", "base": base}
+                yield row | {"seeds": len(values[1])} | _change(*values)
 
 
-def _outcomes(cell: tuple[str, str], base: str, results: Results) -> Iterator[dict[str, Any]]:
+def _histories(records: Sequence[TrialRecord]) -> dict[str, list[Mapping[str, Sequence[float]]]]:
+    """Return quantity → the tuners' histories that have it."""
+    by_quantity: dict[str, list[Mapping[str, Sequence[float]]]] = defaultdict(list)
+    for record in records:
+        history = record.initialization.get("tuning", {})
+        for quantity in history:
+            if quantity != "step":
+                by_quantity[quantity].append(history)
+    return by_quantity
+
+
+def _of_both(cell: tuple[str, str], base: str, column: str, results: Results) -> list[list[float]]:
+    """Return the known values of a column of trials for the base and for the tuner."""
     trials = results.trials_on[cell[0]]
-    values = [trials.loc[trials["treatment"] == name, "oriented"].dropna().tolist() for name in (base, cell[1])]
-    metric = results.metric_of[cell[0]]
-    if all(values):
-        row = {**dict(zip(_CELL, cell, strict=True)), "base": base, "seeds": len(values[1]), "metric": metric.name}
-        for when, numbers in zip(("before", "after"), values, strict=True):
-            names = (when, f"{when}_smallest", f"{when}_largest")
-            row |= dict(zip(names, spread(numbers).in_direction(metric), strict=True))
-        yield row
+    return [trials.loc[trials["treatment"] == name, column].dropna().tolist() for name in (base, cell[1])]
 
 
-def _before_after(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return the medians with their ends; a value that is missing in a history reads as not finite."""
-    columns: dict[str, float] = {}
-    for when, numbers in values.items():
-        known = [math.inf if math.isnan(value) else value for value in numbers]
-        columns |= dict(zip((when, f"{when}_smallest", f"{when}_largest"), spread(known), strict=True))
-    return columns
+def _change(before: Sequence[float], after: Sequence[float]) -> dict[str, float]:
+    """Return the columns of both; a value that is missing in a history was not finite and counts as +∞."""
+    known = ([math.inf if math.isnan(value) else value for value in values] for values in (before, after))
+    return {
+        name: end
+        for names, values in zip((_BEFORE, _AFTER), known, strict=True)
+        for name, end in _ends(names, values).items()
+    }
+
+
+def _ends(names: Sequence[str], values: Sequence[float]) -> dict[str, float]:
+    return dict(zip(names, spread(values), strict=True))

@@ -15,7 +15,7 @@ from initbench.arguments import nearest
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord, record_of
-from initbench.reporting.frame import slim
+from initbench.reporting.records import slim
 from initbench.reporting.resolved import read_compare, read_incompatible, read_tune
 from initbench.reporting.source import Source, descriptions_of
 from initbench.tracking import contents

@@ -11,6 +11,7 @@ from pages import DOCS
 
 from initbench.ledger import Status
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, REGISTRIES, SCHEMES, TASKS
+from initbench.reporting.page.glossary import MEANINGS
 
 SECTIONS = {
     section.partition("\n")[0]: dict(re.findall(r"^\| (?!word \|)([^|-][^|]*) \| (.+) \|$", section, re.MULTILINE))
@@ -33,6 +34,12 @@ def test_a_word_stands_once_and_what_a_trial_can_come_to_stands_there():
     assert {word: count for word, count in Counter(WORDS).items() if count > 1} == {}
     assert {*get_args(Status), "incompatible", "missing", "did not train"} <= set(SECTIONS["Results"])
     assert {registry.kind for registry in REGISTRIES} <= set(WORDS)
+
+
+@pytest.mark.parametrize(("word", "meaning"), MEANINGS.items())
+def test_a_report_explains_a_word_with_the_beginning_of_its_entry(word, meaning):
+    entries = {word: text for section in SECTIONS.values() for word, text in section.items()}
+    assert entries[word.replace("’", "'")].startswith(meaning.replace("’", "'").removesuffix("."))
 
 
 def test_a_name_is_that_of_one_thing():

@@ -13,7 +13,6 @@ from initbench.reporting.csv_files import write_csv
 from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.reporting.speed import texts_as_objects
 
 
 def written(frame):
@@ -48,7 +47,7 @@ def cells(text):
     ],
 )
 def test_no_text_is_a_formula_or_invisible(text, shown):
-    with texts_as_objects():
+    with pd.option_context("mode.string_storage", "python"):
         assert cells(written(pd.DataFrame({text: [text, "plain"]}))) == [shown, shown, "plain"]
 
 

@@ -12,9 +12,9 @@ from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_sp
 
 from initbench.comparing.keys import Key
 from initbench.comparing.labels import Labels
-from initbench.reporting.frame import CURVE_POINTS, slim
 from initbench.reporting.questions.depth import depth_profile
 from initbench.reporting.questions.training import training_curves as training
+from initbench.reporting.records import CURVE_POINTS, slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.statistics.cost import gradient_equivalents, initialization_steps

@@ -27,11 +27,11 @@ from ledgers import (
 )
 
 from initbench.errors import InitbenchError
-from initbench.reporting.frame import slim
 from initbench.reporting.page.html import render_html
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
+from initbench.reporting.records import slim
 from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source, read_folder

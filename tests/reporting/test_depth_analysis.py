@@ -20,8 +20,8 @@ from ledgers import (
     task_of,
 )
 
-from initbench.reporting.frame import slim
 from initbench.reporting.questions.depth import depth_profile
+from initbench.reporting.records import slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 

@@ -9,9 +9,9 @@ import pytest
 from drawings import lines_of, marks_of
 from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec
 
-from initbench.reporting.frame import slim
 from initbench.reporting.quantities import plain_number, quantity_words
 from initbench.reporting.questions.layers import farthest, layers
+from initbench.reporting.records import slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 

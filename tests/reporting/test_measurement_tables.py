@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from ledgers import DELTA_1, KAIMING, cell, make_measured, make_record, make_spec, write_ledger
 
-from initbench.reporting.frame import results_frame, slim
+from initbench.reporting.frame import results_frame
 from initbench.reporting.questions.layers import layers
 from initbench.reporting.questions.workloads import comparison_frame
+from initbench.reporting.records import slim
 from initbench.reporting.report import write_report
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source

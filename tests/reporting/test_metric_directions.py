@@ -13,13 +13,13 @@ from reports import comparison, results_of, sentences_of, table_of
 from scored import DEPTHS, FIVE, NAMES, bits, r_squared, world
 
 from initbench.metric import Metric
-from initbench.reporting.frame import slim
 from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.overview import overview
 from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.probe_results import measure
 from initbench.reporting.questions.training import training_curves
 from initbench.reporting.questions.workloads import workloads
+from initbench.reporting.records import slim
 from initbench.reporting.report import write_report
 from initbench.statistics import probes
 from initbench.statistics.cells import cells

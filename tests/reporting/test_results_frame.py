@@ -21,7 +21,8 @@ from reports import knowing_chance
 
 import initbench
 from initbench.comparing.formatting import natural
-from initbench.reporting.frame import load_results, results_frame, slim
+from initbench.reporting.frame import load_results, results_frame
+from initbench.reporting.records import slim
 from initbench.training.recipe import Recipe
 
 

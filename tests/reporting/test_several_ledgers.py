@@ -14,8 +14,9 @@ from ledgers import DELTA_1, DELTA_2, KAIMING, PLAIN, WRN, make_record, make_spe
 from initbench.cli import main
 from initbench.errors import InitbenchError
 from initbench.reporting.conditions import conditions, differing
-from initbench.reporting.frame import results_frame, slim
+from initbench.reporting.frame import results_frame
 from initbench.reporting.page.methods import methods
+from initbench.reporting.records import slim
 from initbench.reporting.report import write_report
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source, join, read_source

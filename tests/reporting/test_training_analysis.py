@@ -21,9 +21,9 @@ from ledgers import (
     task_of,
 )
 
-from initbench.reporting.frame import CURVE_POINTS, slim
 from initbench.reporting.questions.line_figures import MOST_DRAWN
 from initbench.reporting.questions.training import training_curves
+from initbench.reporting.records import CURVE_POINTS, slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.statistics.curves import best_unfitted, widest_gaps

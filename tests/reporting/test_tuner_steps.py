@@ -8,8 +8,8 @@ from ledgers import DELTA_1, KAIMING, PLAIN, WRN, make_record, make_spec
 
 from initbench.errors import InitbenchError
 from initbench.reporting import tuner_steps
-from initbench.reporting.frame import slim
 from initbench.reporting.quantities import quantity_words, short_quantities
+from initbench.reporting.records import slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 

@@ -10,11 +10,10 @@ from drawings import lines_of
 from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, cell, make_measured, make_record, make_spec
 
 from initbench.json_values import json_values
-from initbench.reporting.frame import CURVE_POINTS, slim
 from initbench.reporting.questions.tuning import tuning
+from initbench.reporting.records import CURVE_POINTS, slim, slim_initialization, thinned
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.reporting.tuner import kept_of, thinned
 
 OTHER = {"name": "my_tuner", "base": DELTA_1, "rounds": 3}
 PLAIN_28, WRN_28 = "plain[depth=28, width=1]", "wrn[depth=28, width=1]"
@@ -224,8 +223,8 @@ def test_what_is_kept_of_an_initialization_is_the_same_again():
             "b": [{"event": "left"}],
         },
     }
-    once = kept_of(own, CURVE_POINTS)
+    once = slim_initialization(own, CURVE_POINTS)
     assert {name: list(values) for name, values in once["tuning"].items()} == {"step": [0, 1], "loss": [1.0, -math.inf]}
     assert once["factors"] == {"a": 6.0}
-    assert kept_of(once, CURVE_POINTS) == once
-    assert kept_of({}, CURVE_POINTS) == {}
+    assert slim_initialization(once, CURVE_POINTS) == once
+    assert slim_initialization({}, CURVE_POINTS) == {}

@@ -1,1 +1,1 @@
-"""What a report says, written down: as HTML, Markdown, LaTeX and JSON, each a pure function of one `Contents`."""
+"""The report as HTML, Markdown, LaTeX and JSON, each a pure function of `Contents`."""

@@ -1,128 +1,99 @@
-"""The field's words for a newcomer, one line each: explained where a page first uses them."""
+"""The field's words for a newcomer: explained where a page first uses them.
+
+The definitions in docs/glossary.md begin with the same words.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 class Word(NamedTuple):
-    """A word and what it means.
-
-    Attributes:
-        name: as the list of words has it.
-        pattern: a regular expression of its forms in a text.
-        meaning: one or two short sentences.
-    """
+    """A word and its meaning; `anchor` is its id in the page."""
 
     name: str
-    pattern: str
     meaning: str
-
-    @property
-    def anchor(self) -> str:
-        """Its place in the page."""
-        return "word-" + re.sub(r"\W+", "-", self.name.lower(), flags=re.ASCII).strip("-")
+    anchor: str
 
 
-WORDS = (
-    Word("initializer", r"initiali[sz]ers?", "Sets the values of a network’s parameters before training."),
-    Word(
-        "tuner", r"tuners?", "An initializer that starts from another one and adjusts its values with batches of data."
-    ),
-    Word(
-        "scheme", r"schemes?", "A change of the network itself that some methods need, such as added scalars or gates."
-    ),
-    Word(
-        "treatment", r"treatments?", "What is compared: an initializer, or an initializer together with other settings."
-    ),
-    Word("workload", r"workloads?", "All that is not compared and is no seed: the network, the data and the recipe."),
-    Word("recipe", r"recipes?", "How a network is trained: optimizer, learning rate, number of epochs."),
-    Word(
-        "shared rate",
-        r"shared rates?",
-        "One learning rate for all: the best by mean rank, each ranking its own rates on validation data.",
-    ),
-    Word(
-        "own rate",
-        r"own (?:best )?rates?",
-        "The learning rate that a search of its own found best for a cell, on validation data.",
-    ),
-    Word("trial", r"trials?", "One network, initialized and trained once."),
-    Word("seed", r"seeds?", "The number that fixes everything random in a trial; several seeds are repetitions."),
-    Word("ledger", r"ledgers?", "The folder with one file for each trial. Every report is made from ledgers alone."),
-    Word(
-        "did not train", r"d(?:id|oes|o) not train", "No better than guessing: its median is that of a constant answer."
-    ),
-    Word(
-        "chance level",
-        r"chance levels?|guessing",
-        "What the best constant answer reaches, without looking at the input.",
-    ),
-    Word("diverged", r"diverge[sd]?", "The loss became infinite or undefined. It counts as the worst outcome."),
-    Word(
-        "failed",
-        r"failed",
-        "The trial ended by an error. It is in no statistic; running the suite again tries it again.",
-    ),
-    Word("cannot run", r"cannot run", "The network lacks what the method needs, so that the pair was never run."),
-    Word(
-        "told apart", r"tell apart|told apart|can be told", "The difference is larger than other seeds would explain."
-    ),
-    Word("interval", r"intervals?", "The range that holds the true value in 95 of 100 studies such as this one."),
-    Word("probe", r"probes?", "A measurement of the network before any training step."),
-    Word(
-        "gradient quotient",
-        r"gradient quotients?|GQ",
-        "How much one gradient step changes the gradient, measured before training. Small values mean a smooth start.",
-    ),
-    Word("saturated", r"saturated", "So little gradient is left that the quotient is near 1, whatever the curvature."),
-    Word(
-        "Spearman’s ρ", r"Spearman[’']s ρ|ρ", "How well two orders agree: 1 is the same order, 0 none, −1 the opposite."
-    ),
-    Word("regret", r"regret(?:@1)?", "What is lost by training only the treatment that a measurement prefers."),
-    Word(
-        "rank", r"ranks?", "Place among the treatments of one workload, 1 for the best; equal ones share their places."
-    ),
+MEANINGS = {
+    "initializer": "Sets the values of a network’s parameters before training.",
+    "tuner": "An initializer that starts from another one, its base, and adjusts the result with batches of data.",
+    "scheme": "A transform that adds to any model the parts that a method needs, such as Fixup’s scalar biases.",
+    "treatment": "What is compared: an initializer, or an initializer together with other settings.",
+    "workload": "Everything but the treatment and the seed: usually architecture, scheme, dataset and recipe.",
+    "recipe": "How a network is trained: optimizer, learning rate, schedule, epochs, augmentation, clipping.",
+    "shared rate": "One learning rate for all treatments of a workload at a seed: the best by mean rank.",
+    "own rate": "The best learning rate in a cell’s own search on the validation split, found at each seed.",
+    "trial": "One network, initialized and trained once.",
+    "seed": "The number that determines all randomness of a trial; several seeds are repetitions.",
+    "ledger": "The folder of trial records, one file per trial. Everything in a report comes from it.",
+    "did not train": "A cell whose median is no better than guessing.",
+    "chance level": "The metric of the best predictor that ignores its inputs.",
+    "diverged": "A trial whose loss became infinite or undefined. It is a result, and the worst one.",
+    "failed": "A trial that ended with an error or lost its worker. It has no outcome and enters no statistic.",
+    "incompatible": "A pair that cannot run, because the network lacks what the method needs.",
+    "told apart": "The difference is larger than other seeds, or other workloads, would explain.",
+    "95 % interval": "A range that contains the true value in 95 of 100 repetitions of the study.",
+    "probe": "Takes a measurement of a network at initialization, before any training step.",
+    "gradient quotient (GQ)": "How much a gradient step changes the gradient, relative to itself: 0 means not at all.",
+    "saturated": "A saturated GQ reflects ε, not curvature: most of the gradient is smaller than ε.",
+    "Spearman’s ρ": "The agreement of two orders: 1 if they are the same, -1 if reversed, 0 if unrelated.",
+    "regret": "The loss in outcome from training only the treatment that a probe picks, compared with the best one.",
+    "mean rank": "A treatment’s place among all, 1 for the best, averaged over the workloads.",
+}
+# The forms of a word in a text, as a regular expression; by default singular and plural.
+_FORMS = {
+    "initializer": "initiali[sz]ers?",
+    "own rate": "own (?:best )?rates?",
+    "did not train": "d(?:id|oes|o) not train",
+    "chance level": "chance levels?|guessing",
+    "diverged": "diverge[sd]?",
+    "failed": "failed",
+    "incompatible": "cannot run",
+    "told apart": "tell apart|told apart|can be told",
+    "95 % interval": "intervals?",
+    "gradient quotient (GQ)": "gradient quotients?|GQ",
+    "saturated": "saturated",
+    "Spearman’s ρ": "Spearman[’']s ρ|ρ",
+    "regret": "regret(?:@1)?",
+    "mean rank": "ranks?",
+}
+WORDS = [
+    Word(name, meaning, "word-" + re.sub(r"\W+", "-", name.lower(), flags=re.ASCII).strip("-"))
+    for name, meaning in MEANINGS.items()
+]
+_GROUPS = {word.anchor.replace("-", "_"): word for word in WORDS}
+_ANY = re.compile(
+    "|".join(rf"(?P<{group}>\b(?:{_FORMS.get(word.name, f'{word.name}s?')})\b)" for group, word in _GROUPS.items()),
+    re.IGNORECASE,
 )
 
 
 class Glossary:
-    """Explains each word once, where it first stands."""
+    """Explains each word once, at its first occurrence."""
 
     def __init__(self) -> None:
-        self._left = {word.anchor: word for word in WORDS}
+        self._explained: set[Word] = set()
 
     def explain(self, text: str) -> Markup:
-        """Return a text as HTML in which words that were not met before lead to their meaning.
-
-        Args:
-            text: plain.
-        """
-        found: list[str] = []
-        end = 0
-        while match := self._next(text, end):
-            word = self._left.pop(str(match.lastgroup).replace("_", "-"))
-            found.append(str(escape(text[end : match.start()])))
-            found.append(f'<a class="term" href="#{word.anchor}" title="{escape(word.meaning)}">{escape(match[0])}</a>')
-            end = match.end()
-        return Markup("".join(found)) + text[end:]  # noqa: S704  # every piece is escaped
-
-    def _next(self, text: str, start: int) -> re.Match[str] | None:
-        forms = [f"(?P<{anchor.replace('-', '_')}>{word.pattern})" for anchor, word in self._left.items()]
-        return re.compile(rf"(?<!\w)(?:{'|'.join(forms)})(?!\w)", re.IGNORECASE).search(text, start) if forms else None
+        """Return a plain text as HTML with links from new words to their meanings."""
+        pieces, end = Markup(), 0
+        for match in _ANY.finditer(text):
+            word = _GROUPS[str(match.lastgroup)]
+            if word not in self._explained:
+                self._explained.add(word)
+                link = Markup('<a class="term" href="#{}" title="{}">{}</a>')
+                pieces += escape(text[end : match.start()]) + link.format(word.anchor, word.meaning, match[0])
+                end = match.end()
+        return pieces + escape(text[end:])
 
 
 def words_of(texts: Iterable[str]) -> list[Word]:
-    """Return the words that stand in any of these texts.
-
-    Args:
-        texts: plain.
-    """
-    whole = "\n".join(texts)
-    return [word for word in WORDS if re.search(rf"(?<!\w)(?:{word.pattern})(?!\w)", whole, re.IGNORECASE)]
+    """Return the words in plain texts, in the order of `WORDS`."""
+    names = {match.lastgroup for match in _ANY.finditer("\n".join(texts))}
+    return [word for group, word in _GROUPS.items() if group in names]

@@ -1,50 +1,37 @@
-"""The page: one offline HTML file, made from the templates beside this module; its style and script stand in it."""
+"""The page: one offline HTML file made from the templates, including style and script."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from initbench.comparing.formatting import FILTERS
+from initbench.reporting.answer import Answer
+from initbench.reporting.charts.legend import Entry
+from initbench.reporting.heat_map import HeatColumn, HeatMap
 from initbench.reporting.page import shades
-from initbench.reporting.page.contents import by_subject, head_of
+from initbench.reporting.page.contents import Contents, by_subject, head_of
 from initbench.reporting.page.glossary import Glossary, words_of
+from initbench.reporting.page.svg import drawn
 from initbench.reporting.plain_data import KEPT, plain_data
 from initbench.visible_text import visible
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from initbench.reporting.answer import Answer
-    from initbench.reporting.charts.figure import Figure
-    from initbench.reporting.charts.legend import Entry
-    from initbench.reporting.heat_map import HeatColumn, HeatMap
-    from initbench.reporting.page.contents import Contents
-
-_MOST_ROWS = 200  # of a table in the page; its file has them all
+_MOST_ROWS = 200  # of a table in the page; its file has all
 _ROOMY, _MEDIUM, _NARROW = 5, 8, 20  # columns of a heat map
 
 
 def render_html(contents: Contents) -> str:
-    """Return the report as HTML; all text that comes from records is escaped.
-
-    Args:
-        contents: what it says.
-    """
+    """Return the report as HTML; all texts of records are escaped."""
     return "".join(html_pieces(contents))
 
 
 def html_pieces(contents: Contents) -> Iterator[str]:
-    """Yield the report as HTML, piece by piece; whatever is invisible in texts is made visible.
-
-    Args:
-        contents: what it says.
-    """
+    """Yield the report as HTML, piece by piece; invisible characters are escaped."""
     environment = Environment(
         loader=PackageLoader("initbench.reporting.page"),
         autoescape=True,
@@ -55,11 +42,12 @@ def html_pieces(contents: Contents) -> Iterator[str]:
     heat_map = contents.overview.heat_map
     environment.filters |= FILTERS | {
         "by_subject": by_subject,
-        "drawn": _drawn,
+        "drawn": drawn,
         "explained": Glossary().explain,
         "head": lambda table: head_of(table, _MOST_ROWS),
         "step": lambda level: None if math.isnan(level) else shades.step(level),
         "as_json": as_json,
+        "coded": _coded,
         "symbol": lambda entry: Markup(entry.symbol),  # noqa: S704  # ours
     }
     pieces = environment.get_template("page.html").generate(
@@ -77,24 +65,36 @@ def html_pieces(contents: Contents) -> Iterator[str]:
 
 
 def as_json(data: Any) -> Markup:
-    """Return data as JSON for a ``<script>`` element: no text in it can end the element or begin another.
-
-    Args:
-        data: plain.
-    """
+    """Return plain data as JSON for a ``<script>`` element; no text in it can end the element or begin another."""
     text = json.dumps(plain_data(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704  # escaped
 
 
+def _coded(trials: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of all trials with most texts as indices of their column's ``texts``."""
+    columns: list[Mapping[str, Any]] = []
+    values: list[Sequence[Any]] = []
+    for column, cells in zip(trials["columns"], zip(*trials["rows"], strict=True), strict=False):
+        texts = list(dict.fromkeys(cells)) if column["kind"] == "text" else ()
+        if 0 < 2 * len(texts) <= len(cells):
+            index = {text: number for number, text in enumerate(texts)}
+            columns.append(column | {"texts": texts})
+            values.append([index[text] for text in cells])
+        else:
+            columns.append(column)
+            values.append(cells)
+    return {"columns": columns, "rows": list(zip(*values, strict=True))}
+
+
 def _size(heat_map: HeatMap | None) -> str:
-    """Return how much room a column has, as a class of the style."""
+    """Return the CSS class for the width of a column."""
     columns = 0 if heat_map is None else len(heat_map.columns)
     limits = {"roomy": _ROOMY, "medium": _MEDIUM, "narrow": _NARROW}
     return next((name for name, most in limits.items() if columns <= most), "dense")
 
 
 def _groups(heat_map: HeatMap | None) -> list[list[HeatColumn]]:
-    """Return neighbours of one short name together where there are so many columns that it helps; else nothing."""
+    """Return neighbours with the same short name in groups; empty if there are few columns or no such neighbours."""
     if heat_map is None or len(heat_map.columns) <= _NARROW:
         return []
     groups: list[list[HeatColumn]] = []
@@ -107,23 +107,14 @@ def _groups(heat_map: HeatMap | None) -> list[list[HeatColumn]]:
 
 
 def _legend(analysis: Answer, key: Sequence[str]) -> list[Entry]:
-    """Return what colours, shapes and lines of an analysis's figures mean, treatments first and in the page's order."""
-    found = {entry.label: entry for figure in analysis.figures for entry in figure.legend}
-    treatments = [found[label] for label in key if label in found]
-    return treatments + [entry for label, entry in found.items() if label not in key]
-
-
-def _drawn(figure: Figure) -> Markup:
-    """Return a figure's SVG with identifiers that no other figure of the page has."""
-    prefix = re.sub(r"\W+", "-", figure.name)
-    drawing = re.sub(r'\bid="', f'id="{prefix}-', figure.svg)
-    drawing = re.sub(r"url\(#", f"url(#{prefix}-", drawing)
-    # The drawings are ours and escape their own text.
-    return Markup(re.sub(r'((?:xlink:)?href="#)', rf"\g<1>{prefix}-", drawing))  # noqa: S704
+    """Return the legend of an analysis's figures, beginning with the treatments in the page's order."""
+    entries = {entry.label: entry for figure in analysis.figures for entry in figure.legend}
+    treatments = [entries[label] for label in key if label in entries]
+    return treatments + [entry for label, entry in entries.items() if label not in key]
 
 
 def _texts(contents: Contents) -> Iterator[str]:
-    """Yield the texts in which a newcomer may meet a word."""
+    """Yield the page's texts that may contain words of the glossary."""
     yield from (contents.line, contents.methods, *contents.notices, *map(str, contents.overview.sentences))
     for analysis in contents.analyses:
         yield from (analysis.question, *map(str, analysis.sentences), *analysis.remarks)

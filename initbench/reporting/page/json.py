@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
 
 from initbench.json_values import json_values
+from initbench.reporting.answer import Answer
+from initbench.reporting.heat_map import HeatMap
+from initbench.reporting.page.contents import Contents
 from initbench.reporting.plain_data import plain_data
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pandas as pd
-
-    from initbench.reporting.answer import Answer
-    from initbench.reporting.heat_map import HeatMap
-    from initbench.reporting.page.contents import Contents
-    from initbench.reporting.sentence import Sentence
-    from initbench.reporting.tables import Table
+from initbench.reporting.sentence import Sentence
+from initbench.reporting.tables import Table
 
 SCHEMA = 1
-"""Raised when a key changes its meaning or goes; new keys do not raise it."""
+"""Increases if a key changes its meaning or is removed, but not for new keys."""
 
 
 def render_json(contents: Contents) -> str:
-    """Return the report as JSON; a number that JSON does not have is null, with the reason beside it.
+    """Return the report as JSON; a number that is not finite is null, with a reason in a field of its own.
 
-    Whatever is invisible in texts is made visible.
-
-    Args:
-        contents: what it says.
+    Invisible characters are escaped.
     """
     data = plain_data(json_values(plain(contents)))
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1, default=str) + "\n"
 
 
 def plain(contents: Contents) -> dict[str, Any]:
-    """Return the report as lists, mappings, texts and numbers.
-
-    Args:
-        contents: what it says.
-    """
+    """Return the report as lists, mappings, texts and numbers."""
     heat_map = contents.overview.heat_map
     return {
         "schema": SCHEMA,
@@ -68,7 +58,6 @@ def _sentences(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 
 
 def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
-    """Return the cells by row and column; their titles and levels are those of the page."""
     names = ("state", "text", "note", "level", "is_best", "is_told_apart", "mean", "title")
     return {
         "metric": heat_map.metric,
@@ -101,15 +90,12 @@ def _analysis(analysis: Answer) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    return {"name": table.name, "title": table.title, "note": table.note, "records": _records(table.frame)}
-
-
-def _records(frame: pd.DataFrame) -> list[Mapping[str, Any]]:
-    return [{str(key): value for key, value in record.items()} for record in frame.to_dict("records")]
+    records = [{str(key): value for key, value in record.items()} for record in table.frame.to_dict("records")]
+    return {"name": table.name, "title": table.title, "note": table.note, "records": records}
 
 
 def _conditions(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the conditions; a suite may have the name of a column, so that its text stands under its own key."""
+    """Return the conditions with suites in a mapping of their own, because a suite may have the name of a column."""
     suites = [str(name) for name in frame.columns[3:]]
     return [
         {

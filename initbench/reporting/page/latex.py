@@ -1,24 +1,20 @@
-r"""The heat map and the main tables as LaTeX, for a paper: booktabs, no other package.
+r"""The heat map and the main tables as LaTeX, for a paper; the only package is booktabs.
 
-Bold marks the best of a column only where tests tell it apart from every other one (`HeatCell.is_told_apart`); a
-dagger marks what is the best or not told apart from it. Each caption says so.
+Bold marks the best value of a column if tests distinguish it from every other value (`HeatCell.is_told_apart`). A
+dagger marks the best value otherwise, and values that tests do not distinguish from it. Each caption says so.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from initbench.reporting.page.contents import head_of
+from initbench.comparing.formatting import capitalized
+from initbench.reporting.heat_map import HeatCell, HeatMap
+from initbench.reporting.page.contents import Contents, head_of
 from initbench.reporting.plain_data import KEPT
+from initbench.reporting.tables import Table
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from initbench.reporting.heat_map import HeatCell, HeatMap
-    from initbench.reporting.page.contents import Contents
-    from initbench.reporting.tables import Table
 
 _MOST_ROWS = 40
 _SPECIAL = {
@@ -55,17 +51,14 @@ _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 def render_latex(contents: Contents) -> str:
     """Return the tables of a report.
 
-    First the medians of every treatment on every workload; then their means ± half the width of the interval, where
-    there are any; then the first table of every analysis.
-
-    Args:
-        contents: what it says.
+    They are the medians of every treatment on every workload, the means ± half the width of their intervals if there
+    are any, and the main tables of every analysis.
     """
     return "\n".join([f"% {_one_line(contents.title)}", r"% \usepackage{booktabs}", *_tables(contents)])
 
 
 def escaped(text: str) -> str:
-    """Return text that LaTeX sets as it is (letters that its fonts lack are left as they are)."""
+    """Return text that LaTeX prints literally; letters that its fonts lack are unchanged."""
     return _PATTERN.sub(lambda match: _SPECIAL[match[0]], _one_line(text))
 
 
@@ -82,22 +75,20 @@ def _tables(contents: Contents) -> Iterator[str]:
 
 def _heat_map(contents: Contents, heat_map: HeatMap, *, means: bool) -> str:
     heads = [contents.terms.treatment, *(column.short for column in heat_map.columns)]
-    about = [", ".join(filter(None, (column.detail, column.metric))) for column in heat_map.columns]
+    details = [", ".join(filter(None, (column.detail, column.metric))) for column in heat_map.columns]
     rows = [
         [escaped(f"{row.short}{f' ({row.detail})' if row.detail else ''}"), *(_cell(cell, means) for cell in row.cells)]
         for row in heat_map.rows
     ]
-    metric = heat_map.metric or "outcome, median of seeds"
-    caption = f"{metric[:1].upper()}{metric[1:]}."
+    metric = capitalized(heat_map.metric or "outcome, median of seeds")
     if means:
-        metric = metric.removesuffix(", median of seeds")
-        caption = f"{metric[:1].upper()}{metric[1:]}, mean over seeds ± half the width of its 95 % interval."
-    caption = escaped(caption)
+        metric = f"{metric.removesuffix(', median of seeds')}, mean over seeds ± half the width of its 95 % interval"
+    caption = escaped(f"{metric}.")
     if any(cell.is_told_apart for cell in heat_map.cells):
         caption += " Bold: the best, told apart from every other one."
     if any(cell.is_best and not cell.is_told_apart for cell in heat_map.cells):
         caption += r" $\dagger$: the best, or not told apart from it."
-    lines = [[escaped(head) for head in heads]] + ([["", *map(escaped, about)]] if any(about) else [])
+    lines = [[escaped(head) for head in heads]] + ([["", *map(escaped, details)]] if any(details) else [])
     label = f"{contents.title}-{'means' if means else 'medians'}"
     return _float(caption, label, "l" + "r" * len(heat_map.columns), lines, rows)
 
@@ -105,7 +96,7 @@ def _heat_map(contents: Contents, heat_map: HeatMap, *, means: bool) -> str:
 def _cell(cell: HeatCell, means: bool) -> str:
     value = escaped(cell.mean if means and cell.mean else cell.words)
     if means and not cell.mean and cell.words == cell.text:
-        value = "--"  # one seed, or one that diverged: no mean
+        value = "--"  # no mean of a single seed, or if one diverged
     if cell.is_told_apart:
         value = rf"\textbf{{{value}}}"
     elif cell.is_best and value != "--":
@@ -125,7 +116,7 @@ def _analysis_table(table: Table) -> str:
 def _float(
     caption: str, label: str, columns: str, heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]
 ) -> str:
-    """Return a table; captions and cells are LaTeX."""
+    """Return a table whose captions and cells are LaTeX."""
     lines = [
         "",
         r"\begin{table}",
@@ -136,7 +127,7 @@ def _float(
         r"\toprule",
         *(" & ".join(line) + r" \\" for line in heads),
         r"\midrule",
-        # A row that begins with [ would be read as the argument of the line break before it.
+        # LaTeX would read a [ at the beginning of a row as the argument of the line break before it.
         *(("{}" if row and row[0].startswith("[") else "") + " & ".join(row) + r" \\" for row in rows),
         r"\bottomrule",
         r"\end{tabular}",

@@ -3,52 +3,36 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from initbench.reporting.page.contents import by_subject, head_of
+from initbench.reporting.answer import Answer
+from initbench.reporting.heat_map import HeatCell, HeatMap
+from initbench.reporting.page.contents import Contents, by_subject, head_of
 from initbench.reporting.plain_data import KEPT
+from initbench.reporting.sentence import Sentence
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from initbench.reporting.answer import Answer
-    from initbench.reporting.heat_map import HeatCell, HeatMap
-    from initbench.reporting.page.contents import Contents
-    from initbench.reporting.sentence import Sentence
 
 MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
 MOST_CHARACTERS = 60_000
-"""Of a whole report: what GitHub takes in one comment is 65,536."""
+"""Of a whole report, because GitHub limits a comment to 65,536."""
 _MOST_SUBJECTS = 12
 _ROWS = (30, 10, 3, 0)  # of each table; the first that fits
 
 
 def render_markdown(contents: Contents, images: str | None = None) -> str:
-    """Return the whole report as Markdown.
-
-    Args:
-        contents: what it says.
-        images: the folder of its figures as the Markdown names it; None for no images.
-    """
+    """Return the report as Markdown, with images from a folder if it is given."""
     return f"{head(contents)}\n{body(contents, images, MOST_CHARACTERS - len(head(contents)))}"
 
 
 def head(contents: Contents) -> str:
-    """Return the title and the question, which who keeps the file may write anew."""
+    """Return the title and the question, which people may edit in a file that they keep."""
     question = "  \n".join(escaped(line) for line in contents.description.splitlines() if line.strip())
     return f"# {escaped(contents.title)}\n" + (f"\n{question}\n" if question else "")
 
 
 def body(contents: Contents, images: str | None = None, most: int = MOST_CHARACTERS) -> str:
-    """Return what stands below title and question; long tables are cut, and say so.
-
-    Args:
-        contents: what it says.
-        images: as for `render_markdown`.
-        most: characters that it has where tables can be cut so far.
-    """
+    """Return everything after title and question; tables are cut as far as `most` characters require, and say so."""
     for rows in _ROWS:
         text = "\n\n".join(_blocks(contents, images, rows)) + "\n"
         if len(text) <= most:
@@ -57,7 +41,7 @@ def body(contents: Contents, images: str | None = None, most: int = MOST_CHARACT
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is, in a line or in a cell of a table."""
+    """Return text that Markdown shows literally, in a line or in a cell of a table."""
     return _begun(_inline(text))
 
 
@@ -66,7 +50,7 @@ def _inline(text: str) -> str:
 
 
 def _begun(line: str) -> str:
-    """Return a line with what would make it a heading, an item of a list or a rule escaped."""
+    """Escape the beginning of a line if it would make a heading, an item of a list or a rule."""
     return re.sub(r"^(\d*)([#+=.)-][#=-]*)(?=\s|$)", r"\1\\\2", line)
 
 
@@ -119,9 +103,9 @@ def _analysis(analysis: Answer, images: str | None, rows: int) -> Iterator[str]:
 def _heat_map(heat_map: HeatMap, treatment: str) -> str:
     heads = [heat_map.metric or treatment]
     heads += [
-        f"{column.short}{f' ({about})' if about else ''}"
+        f"{column.short}{f' ({details})' if details else ''}"
         for column in heat_map.columns
-        for about in [", ".join(filter(None, (column.detail, column.metric)))]
+        for details in [", ".join(filter(None, (column.detail, column.metric)))]
     ]
     trains, costs = any(row.trains for row in heat_map.rows), any(row.cost for row in heat_map.rows)
     heads += ["trains"] * trains + ["initialization costs"] * costs
@@ -153,7 +137,7 @@ def _bullets(sentences: Sequence[Sentence]) -> str:
 
 
 def _said(sentence: Sentence) -> str:
-    """Return a sentence with its names in bold; what is open is in italics."""
+    """Return a sentence with names in bold, and in italics if it is open."""
     pieces = ((_inline(text), is_bold) for text, is_bold in sentence.parts)
     text = _begun("".join(f"**{piece}**" if is_bold else piece for piece, is_bold in pieces))
     return f"*{text}*" if sentence.is_open else text

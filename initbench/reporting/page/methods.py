@@ -1,41 +1,32 @@
-"""The Methods paragraph: what was done, in words that can be pasted into a paper."""
+"""The Methods paragraph, which can be pasted into a paper."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from initbench.arguments import show
 from initbench.comparing.formatting import capitalized, counted, listed, natural
 from initbench.comparing.labels import with_contents
+from initbench.ledger import TrialRecord
 from initbench.reporting.conditions import effective
 from initbench.reporting.questions.comparison import rank
+from initbench.reporting.results import Results
 from initbench.reporting.sharing import distinct
-from initbench.reporting.tune import RATE
+from initbench.reporting.terms import Terms
+from initbench.reporting.tune import RATE, Tune
 from initbench.statistics.intervals import MINIMUM_SEEDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
-    from initbench.reporting.results import Results
-    from initbench.reporting.terms import Terms
-    from initbench.reporting.tune import Tune
 
 _LONGEST_LIST = 12
 _OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
 
 
 def methods(results: Results, quotients: Mapping[str, str]) -> str:
-    """Return the paragraph.
-
-    Args:
-        results: that it is about.
-        quotients: how each form of the gradient quotient was measured, as text.
-    """
+    """Return the paragraph; `quotients` are the conditions of each form of the gradient quotient, as text."""
     records, trials, metrics, terms = results.records, results.trials, results.metrics, results.terms
-    if trials.empty:  # of a suite that tunes, while it searches
+    if trials.empty:  # a tuned suite whose searches are not finished
         return "No final trial has a result yet."
     ranked = not math.isnan(rank(results).ranks.pvalue)
     each = trials.drop_duplicates("trial_id")
@@ -115,7 +106,6 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
 
 
 def _tuned(tune: Tune, terms: Terms) -> list[str]:
-    """Return how values were chosen."""
     whose = "One search served all seeds" if tune.is_once else "Each seed had a search of its own"
     keys = listed([_key(key) for key in tune.keys])
     verb = "was" if len(tune.keys) == 1 else "were"
@@ -145,24 +135,24 @@ def _workload(terms: Terms) -> str:
 def _recipe(recipes: Sequence[Mapping[str, Any]], *, has_tuned_rate: bool = False) -> str:
     """Return ``for 8 epochs in batches of 64 with SGD (learning rate 0.1, momentum 0.9, schedule cosine)``.
 
-    What is on for some networks alone is said so: ``gradients clipped at norm 1.0 or not``.
+    Settings that only some networks have end in "or not": ``gradients clipped at norm 1.0 or not``.
     """
     used = [effective(recipe) for recipe in recipes]
 
     def values(field: str) -> list[Any]:
-        found = {repr(recipe[field]): recipe[field] for recipe in used if field in recipe}
-        return sorted((value for value in found.values() if value not in _OFF), key=lambda value: natural(str(value)))
+        distinct_values = {repr(recipe[field]): recipe[field] for recipe in used if field in recipe}.values()
+        return sorted((value for value in distinct_values if value not in _OFF), key=lambda value: natural(str(value)))
 
     details = [f"learning rate {'tuned' if has_tuned_rate else _either(values('lr'))}"]
     for field, words in DETAILS.items():
-        if found := values(field):
-            amount = "" if found[0] is True else f" {_either(found)}"
+        if used_values := values(field):
+            amount = "" if used_values[0] is True else f" {_either(used_values)}"
             everywhere = all(recipe.get(field) not in _OFF for recipe in used)
             details.append(f"{words}{amount}{'' if everywhere else ' or not'}")
     lengths = [
-        f"{_either(found)} {unit if found == [1] else f'{unit}s'}"
-        for unit, found in (("epoch", values("epochs")), ("step", values("steps")))
-        if found
+        f"{_either(numbers)} {unit if numbers == [1] else f'{unit}s'}"
+        for unit, numbers in (("epoch", values("epochs")), ("step", values("steps")))
+        if numbers
     ]
     return (
         f"for {_either(lengths)} in batches of {_either(values('batch_size'))} with "
@@ -194,13 +184,13 @@ DETAILS = {
     "label_smoothing": "label smoothing",
     "precision": "precision",
 }
-"""Fields of the recipe that are named where they are on."""
+"""Fields of the recipe → their words, if they are not off."""
 NEED_NO_WORDS = {
-    *("epochs", "steps", "batch_size", "optimizer", "lr"),  # stand in the sentence itself
-    # Where and how often it computes and looks, not what.
+    *("epochs", "steps", "batch_size", "optimizer", "lr"),  # in the sentence itself
+    # Where it computes, and how often it evaluates.
     *("activation_checkpointing", "channels_last", "history_every", "evaluate_every", "threads"),
 }
-"""The other fields."""
+"""The other fields of the recipe."""
 
 
 def _datasets(records: Sequence[TrialRecord]) -> list[str]:

@@ -1,31 +1,23 @@
-"""The heat map's colours: two ramps of one hue, with text that can be read on each step (WCAG AA, 4.5 to 1)."""
+"""The heat map's colours: two ramps of one hue, with readable text on each step (WCAG AA, 4.5 to 1)."""
 
 from __future__ import annotations
 
 STEPS = 21
-"""How many colours a ramp has."""
+"""Number of colours in a ramp."""
 
-# From the worst value to the best. On white the best is the darkest; on a dark ground the worst sinks into it.
+# From the worst value to the best, which is the darkest on white and the lightest on dark ground.
 _LIGHT = ("#dcebef", "#b3d5de", "#7db9c8", "#2b7c94", "#06566d")
 _DARK = ("#26313a", "#1f5a70", "#0f7f9d")
 _INKS = ("#ffffff", "#000000")
 
 
 def step(level: float) -> int:
-    """Return which step of a ramp a level has, 0 for the worst.
-
-    Args:
-        level: from 0 to 1; what is outside is taken as the nearest end.
-    """
+    """Return the step of a level from 0 (the worst) to 1; levels outside are clipped."""
     return round(min(max(level, 0.0), 1.0) * (STEPS - 1))
 
 
 def ramp(*, dark: bool = False) -> list[tuple[str, str]]:
-    """Return ground and text of each step, as ``#rrggbb``.
-
-    Args:
-        dark: for a dark page.
-    """
+    """Return the colours of ground and text of each step, as ``#rrggbb``."""
     grounds = [_between(_DARK if dark else _LIGHT, i / (STEPS - 1)) for i in range(STEPS)]
     return [(ground, max(_INKS, key=lambda ink: contrast(ground, ink))) for ground in grounds]
 
@@ -36,12 +28,7 @@ def rules(*, dark: bool = False) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours, from 1 to 21 (WCAG 2.2, contrast ratio).
-
-    Args:
-        one: as ``#rrggbb``.
-        other: likewise.
-    """
+    """Return the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

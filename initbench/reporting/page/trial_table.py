@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
 
 from initbench.comparing.formatting import capitalized
 from initbench.comparing.metrics import metrics_by_task
+from initbench.ledger import TrialRecord
 from initbench.metric import Metric
 from initbench.reporting.frame import GQ
+from initbench.reporting.results import Results
 from initbench.reporting.trials import early_columns
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pandas as pd
-
-    from initbench.ledger import TrialRecord
-    from initbench.reporting.results import Results
-
-# column → heading and how its values are written, before those of the metrics and behind them.
+# Column → heading and kind, before the metrics and after them.
 _FIRST: dict[str, tuple[str, Any]] = {
     "suite": ("Suite", "text"),
     "workload": ("Workload", "text"),
@@ -43,13 +40,10 @@ _ID_LENGTH = 8
 
 
 def trial_table(results: Results) -> dict[str, Any]:
-    """Return ``columns`` (heading, kind, and whether the page offers a choice of its values) and ``rows``.
+    """Return ``columns`` (``heading``, ``kind``, and ``filter`` if the page offers a choice of values) and ``rows``.
 
-    The kind of a metric's column is its scale, digits and unit. Columns in which no trial has a value are
-    left out, and so is the suite's where there is one suite.
-
-    Args:
-        results: that it is of.
+    The kind of a metric's column is its scale, digits and unit. Empty columns are left out, and so is the suite if
+    there is only one.
     """
     trials, records, metrics, terms = results.trials, results.records, results.metrics, results.terms
     names = results.names
@@ -85,9 +79,9 @@ def trial_table(results: Results) -> dict[str, Any]:
 def _outcomes(
     frame: pd.DataFrame, records: Sequence[TrialRecord], metrics: Mapping[str, Metric]
 ) -> dict[str, tuple[str, Any]]:
-    """Return the columns of each outcome, of what it is in training, and of what it was after the first epoch.
+    """Return the columns of each outcome, of the same metric in training, and of metrics after the first epoch.
 
-    Where tasks have different metrics of one name, each is given a column of its own in the frame.
+    If tasks have different metrics with the same name, the frame gets a column for each.
     """
     tasks = {record.id: record.task.get("name") for record in records}
     of = frame["trial_id"].map(tasks)
@@ -102,7 +96,7 @@ def _outcomes(
 
     early = early_columns(frame)
     for name, metric in metrics.items():
-        key, _, task = name.partition(" (")  # with its task where two have an outcome of one name
+        key, _, task = name.partition(" (")  # the task, if two tasks have an outcome with this name
         suffix = f" ({task}" if task else ""
         rows = frame["metric"] == name
         trained = f"train_{key.removeprefix(f'{metric.split}_')}"
@@ -122,7 +116,7 @@ def _kind(metric: Metric) -> dict[str, Any]:
 
 
 def _floor(record: TrialRecord) -> float:
-    """Return what GQ would be without any curvature, where it was measured."""
+    """Return the gradient quotient's ε floor; NaN if it was not measured."""
     for probe in record.probes:
         if probe["name"] == "gradient_quotient":
             value = (probe.get("conditions") or {}).get("epsilon_floor")
@@ -131,7 +125,7 @@ def _floor(record: TrialRecord) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: of what is not whole five digits are enough to look at; results.csv has all."""
+    """Return a value for JSON, fractions with five digits; results.csv has all digits."""
     if isinstance(value, str) or value is None:
         return value
     if value != value:  # noqa: PLR0124  # NaN alone

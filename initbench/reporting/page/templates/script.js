@@ -2,6 +2,9 @@
 // The table of all trials: drawn from the data in the page, sorted by its headings, filtered by words and choices.
 (() => {
   const data = JSON.parse(document.getElementById("trials-data").textContent);
+  data.columns.forEach(({ texts }, index) => {
+    if (texts) data.rows.forEach((row) => { row[index] = texts[row[index]]; });
+  });
   const table = document.getElementById("trials");
   const status = document.getElementById("trials-shown");
   const more = document.getElementById("more");
@@ -109,13 +112,15 @@
   draw();
 })();
 
-// What a mark of a figure says, beside the pointer.
+// Beside the pointer: the label of a figure's mark, or the text of a cell that is cut.
 (() => {
   const tip = document.createElement("div");
   tip.id = "tip";
   tip.hidden = true;
   document.body.append(tip);
   document.addEventListener("pointerover", (event) => {
+    const cell = event.target.closest("td.text-cell");
+    if (cell && cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent;
     const mark = event.target.closest("figure svg path[aria-label]");
     tip.hidden = !mark;
     if (!mark) return;
