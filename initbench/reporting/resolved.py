@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -19,8 +19,10 @@ from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE
 from initbench.ledger.record import StoredComponent, StoredModel, checked
 from initbench.reporting.plain_data import plain_data
-from initbench.suite.part import Row
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
+
+if TYPE_CHECKING:
+    from initbench.suite.part import Row
 
 Refused = tuple[dict[str, Any], str]
 """A cell that cannot run: its spec as plain data, without probes, and the reason."""

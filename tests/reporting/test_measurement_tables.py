@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pandas as pd
@@ -93,7 +94,10 @@ def test_a_trial_that_was_not_trained_shows_its_probes_and_is_in_no_outcome_stat
     assert "Nothing was trained here" in text
     assert "Models were not trained, but measured at initialization." in text
     assert "lowest median" not in text
-    assert '"rows":[["plain-28","delta_orthogonal",0,"finished",1.25' in text
+    data = json.loads(text.partition('id="trials-data">')[2].partition("</script>")[0])
+    cells = zip(data["columns"], data["rows"][0], strict=True)
+    row = [column["texts"][value] if "texts" in column else value for column, value in cells]
+    assert row[:5] == ["plain-28", "delta_orthogonal", 0, "finished", 1.25]
 
 
 @pytest.mark.parametrize("extra", [KAIMING, {"name": "xavier"}], ids=["of the same initializer", "of another"])
