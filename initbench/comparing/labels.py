@@ -235,13 +235,18 @@ class Name(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Spelled out: ``delta_orthogonal (gain 2)``."""
+        """With its detail: ``delta_orthogonal (gain 2)``."""
         return f"{self.short} ({self.detail})" if self.detail else self.short
 
     @property
     def numbered(self) -> str:
         """The short name, with its number if it has one: ``metainit #2``."""
         return f"{self.short} #{self.number}" if self.number else self.short
+
+    @property
+    def spelled_out(self) -> str:
+        """All of it, as a legend has it: ``metainit #2: steps 100, from delta_orthogonal``."""
+        return f"{self.numbered}: {self.detail}" if self.number else self.text
 
 
 @dataclass(frozen=True)
@@ -263,6 +268,11 @@ class Names:
     def treatment(self, label: str) -> str:
         """Return a treatment's name in a sentence: its detail only if needed, and a number if the detail is long."""
         return _told_apart(label, self.treatments)
+
+    def treatment_in_figure(self, label: str) -> str:
+        """Return a treatment as a sentence names it, a numbered name spelled out."""
+        name = self.treatments[label]
+        return name.spelled_out if name.number else self.treatment(label)
 
     def workload(self, label: str) -> str:
         return _told_apart(label, self.workloads)

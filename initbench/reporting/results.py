@@ -178,7 +178,7 @@ class Results:
     @cached_property
     def palette(self) -> dict[str, str]:
         """The same colours by the treatments' short names, as in charts."""
-        return {self.names.treatment(label): colour for label, colour in self.colours.items()}
+        return {self.names.treatment_in_figure(label): colour for label, colour in self.colours.items()}
 
 
 def read_results(

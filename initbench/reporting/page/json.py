@@ -41,6 +41,7 @@ def plain(contents: Contents) -> dict[str, Any]:
         "compares": contents.terms.treatment,
         "sentences": _sentences(contents.overview.sentences),
         "heat_map": None if heat_map is None else _heat_map(heat_map),
+        "names": {} if heat_map is None else _numbered(heat_map),
         "analyses": [_analysis(analysis) for analysis in contents.analyses],
         "trials": contents.trials,
         "conditions": _conditions(contents.conditions),
@@ -62,12 +63,12 @@ def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
     return {
         "metric": heat_map.metric,
         "columns": [
-            {"short": c.short, "detail": c.detail, "label": c.label, "metric": c.metric} for c in heat_map.columns
+            {"short": c.short, "detail": c.name.detail, "label": c.label, "metric": c.metric} for c in heat_map.columns
         ],
         "rows": [
             {
                 "short": row.short,
-                "detail": row.detail,
+                "detail": row.name.detail,
                 "label": row.label,
                 "trains": row.trains,
                 "cost": row.cost,
@@ -76,6 +77,12 @@ def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
             for row in heat_map.rows
         ],
     }
+
+
+def _numbered(heat_map: HeatMap) -> dict[str, str]:
+    """Return the names that sentences number, ``metainit #2``, each with its label."""
+    named = (*heat_map.rows, *heat_map.columns)
+    return {entry.name.numbered: entry.label for entry in named if entry.name.number}
 
 
 def _analysis(analysis: Answer) -> dict[str, Any]:

@@ -379,7 +379,7 @@ def _differences_figure(
         name, estimate = names.treatment(label), shown_difference(comparison.difference, metric)
         value, low, high = (metric.scale * part for part in estimate[:3])
         words = pair_over_workloads(name, reference, comparison, metric, names.noun)
-        rows.append(ForestRow(name, Estimate(value, low, high, estimate.n), str(words)))
+        rows.append(ForestRow(names.treatment_in_figure(label), Estimate(value, low, high, estimate.n), str(words)))
     unit = metric.difference_unit or metric.beside_title.unit
     drawing = forest_panel(rows, with_unit(f"{metric.title} less that of {reference}", unit))
     if drawing is None:
@@ -400,7 +400,10 @@ def _ranks_figure(facts: Comparison, results: Results) -> Figure | str | None:
         return f"There is no critical-difference diagram: {terms.say(ranks.reason)}." if ranks.reason else None
     half, rows = ranks.critical_difference / 2, []
     for label, mean in ranks.mean_ranks.items():
-        name, estimate = names.treatment(str(label)), Estimate(mean, mean - half, mean + half, ranks.workloads)
+        name, estimate = (
+            names.treatment_in_figure(str(label)),
+            Estimate(mean, mean - half, mean + half, ranks.workloads),
+        )
         rows.append(ForestRow(name, estimate, f"{name}: mean rank {mean:.2f}"))
     note = (
         f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, {names.workloads_of(ranks.workloads)}): "
@@ -414,7 +417,7 @@ def _ranks_figure(facts: Comparison, results: Results) -> Figure | str | None:
 def _profile_figure(facts: Comparison, metric: Metric, results: Results) -> Figure | str:
     whole, noun = facts.ranking.whole.table, results.names.noun
     outcomes = table(results.cells).reindex(index=whole.index, columns=whole.columns)
-    costs = outcomes.rename(columns=results.names.treatment) - metric.oriented(metric.best or 0.0)
+    costs = outcomes.rename(columns=results.names.treatment_in_figure) - metric.oriented(metric.best or 0.0)
     if (metric.better == "higher" and metric.best is None) or (costs < 0).to_numpy().any():
         return f"There is no performance profile: the {metric.title} has no best value to measure from."
     what, least = metric.title, "lowest"

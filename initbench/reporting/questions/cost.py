@@ -236,7 +236,7 @@ def _spending_figures(frame: pd.DataFrame, facts: Cost, results: Results) -> tup
         bars = []
         for row in own.to_dict("records"):
             before, total = row["initialization_steps"], row["steps_to_target"]
-            name = results.names.treatment(row["treatment"])
+            name = results.names.treatment_in_figure(row["treatment"])
             bars.append(Bar(name, before, total, f"{name}: {_spent_until(before, total)}"))
         if panel := spending_panel(bars, "compute (training steps)"):
             title = f"Compute to a {metric.title} of {metric.beside_title.text(facts.targets[label])}: {where}"
@@ -260,6 +260,6 @@ def _profile_figure(facts: Cost, target_note: str, sentence: Sentence, results: 
         f"The share of the {noun}s on which {results.terms.one} reaches the target within a factor of the least "
         f"compute, its own passes included. {target_note}"
     )
-    profiles = performance_profiles(facts.whole.table.rename(columns=results.names.treatment))
+    profiles = performance_profiles(facts.whole.table.rename(columns=results.names.treatment_in_figure))
     drawing = profile_panel(profiles, f"compute over the least of the {noun}, log scale", results.palette)
     return Figure("profile-cost", "Performance profile: compute to a target", f"{note} {sentence}", drawing, note)

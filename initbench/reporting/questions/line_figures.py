@@ -52,8 +52,8 @@ def drawn(frame: pd.DataFrame, column: str, file: str) -> tuple[list[str], list[
 def in_words(frame: pd.DataFrame, results: Results) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a frame that names treatments as the page does, and their colours by these names."""
     names = results.names.treatments
-    colours = {names[label].text: colour for label, colour in results.colours.items()}
-    return frame.assign(treatment=[names[label].text for label in frame["treatment"]]), colours
+    colours = {names[label].spelled_out: colour for label, colour in results.colours.items()}
+    return frame.assign(treatment=[names[label].spelled_out for label in frame["treatment"]]), colours
 
 
 def line_figures(

@@ -111,7 +111,7 @@ def _outcome_figures(result: ProbeResult, results: Results, only: str) -> list[F
     trials = results.trials
     if only:
         trials = trials[trials["workload"] == only]
-    trials = trials.assign(treatment=trials["treatment"].map(results.names.treatment))
+    trials = trials.assign(treatment=trials["treatment"].map(results.names.treatment_in_figure))
     against, words = _against(result, results), name_of(result).removeprefix("the ")
     panels = scatter_panels(trials, results.metric_of, results.palette, against)
     names, drawable = (

@@ -82,7 +82,7 @@ def _sentence(own: pd.DataFrame, names: Names) -> Sentence:
 
 def _figures(facts: pd.DataFrame, names: Names, sentences: Sequence[Sentence], results: Results) -> Iterator[Figure]:
     """Yield each probe by the tuner's steps, on each workload."""
-    texts = {label: name.text for label, name in names.treatments.items()}
+    texts = {label: name.spelled_out for label, name in names.treatments.items()}
     quantities = short_quantities(name.removeprefix("probe.") for name in probe_columns(results.trials))
     palette = colours(texts.values())
     for probe, of_probe in facts.groupby("probe", sort=False):

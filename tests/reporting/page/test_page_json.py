@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from made_page import all_states, answer, contents, table
 
+from initbench.comparing.labels import Name
+from initbench.reporting.heat_map import HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.json import SCHEMA, render_json
 from initbench.reporting.tables import Table
@@ -69,3 +71,14 @@ def test_cells_without_a_level_have_null():
 
 def test_a_report_without_a_map_has_null():
     assert strict(render_json(contents(overview=OverviewView([]))))["heat_map"] is None
+
+
+def test_a_name_that_sentences_number_is_resolved():
+    columns = [HeatColumn(Name("plain-28"), "plain[depth=28]")]
+    rows = [
+        HeatRow(Name("metainit", f"steps {steps}, from delta", number), f"metainit[steps={steps}](delta)", [])
+        for number, steps in ((1, 50), (2, 200))
+    ]
+    data = strict(render_json(contents(overview=OverviewView([], HeatMap(rows, columns)))))
+    assert data["names"] == {"metainit #1": "metainit[steps=50](delta)", "metainit #2": "metainit[steps=200](delta)"}
+    assert [row["detail"] for row in data["heat_map"]["rows"]] == ["steps 50, from delta", "steps 200, from delta"]
