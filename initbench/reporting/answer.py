@@ -27,8 +27,8 @@ class Answer:
         sentences: the finding first; at least one.
         tables: the numbers behind the sentences, the most telling first.
         figures: the most telling first.
-        remarks: what is left out, and why, in whole sentences.
-        facts: what the sentences, tables and figures are made of: usually one tidy frame.
+        remarks: on omissions and their reasons, in whole sentences.
+        facts: from which the sentences, tables and figures are made, usually one tidy frame.
         all_tables_are_main: whether Markdown and LaTeX show all of its tables, not the first alone.
     """
 

@@ -1,4 +1,4 @@
-"""Claims in words: what a criterion says, and what was measured for it."""
+"""Claims in words: criteria, and their measurements for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS = {"recipe.lr": "learning rate"}
 
 
 def measured_words(verdict: CriterionVerdict, metric: Metric | None, most: int | None = None) -> str:
-    """Return what was measured for a criterion, each group with its interval and its seeds, and what is lacking.
+    """Return what was measured for a criterion, each group with its interval and its seeds, and anything missing.
 
     Args:
         verdict: of the criterion.
@@ -48,11 +48,11 @@ def measured_words(verdict: CriterionVerdict, metric: Metric | None, most: int |
 
 
 def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
-    """Return what a criterion says, as a sentence without its full stop.
+    """Return a criterion as a sentence without its full stop.
 
     Args:
         criterion: of a claim.
-        metric: that its measure is; None for one that is none.
+        metric: that it measures; None if it measures no metric.
     """
     text = _says(criterion, metric)
     if criterion.best_over is not None:
@@ -233,7 +233,7 @@ def group_words(group: GroupVerdict, metric: Metric | None, sides: Sequence[str]
 
     Args:
         group: as judged.
-        metric: that the measure is; None for one that is none.
+        metric: that it measures; None if it measures no metric.
         sides: the criterion's in words, by which a diverged trial of two or more sides is named.
     """
     n = group.estimate.n
@@ -279,7 +279,7 @@ def _estimate_text(estimate: Estimate, metric: Metric | None, form: Form) -> str
 
 
 def _steps(steps: Sequence[int | None]) -> str:
-    """Return `` at step 0``, or `` at steps 18 to 27``; empty where none is known."""
+    """Return `` at step 0``, or `` at steps 18 to 27``; empty if none is known."""
     known = [step for step in steps if step is not None]
     if not known:
         return ""
@@ -290,7 +290,7 @@ _COMPONENTS = ("architecture", "initializer", "dataset", "scheme")
 
 
 def told_apart(sides: Sequence[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Return what tells conditions apart, a text for each, and what all of them have; empty where that is nothing.
+    """Return how conditions differ, a text for each, and what they share; empty if nothing.
 
     A condition without anything of its own is given whole.
 

@@ -297,7 +297,7 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
 
 
 def _is_ahead(results: Results, workload: str, order: WorkloadOrder) -> bool:
-    """Return whether the best of a workload is told apart from those that did not train and those that diverged.
+    """Return whether the best of a workload differs from those that did not train and those that diverged.
 
     A diverged trial has no difference, so there all seeds have to agree, three or more of each.
     """

@@ -1,4 +1,4 @@
-"""Trial records in memory: only what a report needs of each, and equal parts of many records as one object."""
+"""Trial records in memory: only the parts that a report needs, and equal parts of many records as one object."""
 
 from __future__ import annotations
 

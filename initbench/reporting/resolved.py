@@ -1,4 +1,4 @@
-"""Reads what a report needs from ``resolved.json`` in a suite's folder, such as its factors and the incompatible cells.
+"""Reads from a suite's ``resolved.json`` the facts that a report needs, such as factors and incompatible cells.
 
 A file of another version raises a `LedgerError`; a damaged file raises an `InitbenchError` of one line.
 """

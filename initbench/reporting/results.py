@@ -156,12 +156,12 @@ class Results:
 
     @cached_property
     def terms(self) -> Terms:
-        """The words for the outcome and for what is compared."""
+        """The words for the outcome and for a treatment."""
         return terms_of(self.source.compare, self.metrics)
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """The words of headings for a treatment, a workload, the outcome, and what is tuned."""
+        """The words of headings for a treatment, a workload, the outcome, and the tuned setting."""
         tuned = {} if self.tune is None else {"setting": self.tune.noun}
         return {"treatment": self.terms.treatment, "workload": self.names.noun, "outcome": self.terms.outcome} | tuned
 

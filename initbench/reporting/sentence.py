@@ -13,8 +13,8 @@ class Sentence:
 
     Attributes:
         parts: the pieces of its text in order, each with whether a page sets it in bold.
-        is_open: whether it says what is not known, which a page sets in grey.
-        subject: what it is about, if a question has answers to several: a workload, a probe; empty if about all.
+        is_open: whether it names something unknown; a page sets it in grey.
+        subject: the workload or probe that it is about, if a question has answers for several; empty if about all.
     """
 
     parts: tuple[tuple[str, bool], ...]
@@ -45,7 +45,7 @@ def say(template: str, *, is_open: bool = False, subject: str = "", **fields: st
         template: with fields in braces; ``!b`` sets one in bold.
         is_open: as in `Sentence`.
         subject: as in `Sentence`.
-        **fields: field → text, or a sentence, which keeps what it has in bold.
+        **fields: field → text, or a sentence, which keeps its bold parts.
     """
     parts: list[tuple[str, bool]] = []
     for literal, field, _, conversion in Formatter().parse(template):

@@ -6,9 +6,6 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from initbench.comparing.formatting import count
-from initbench.statistics.power import MAXIMUM_SEEDS
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -45,7 +42,7 @@ def value_words(values: Sequence[float], metric: Metric) -> str:
 
 
 def outcome_words(values: Sequence[float], metric: Metric) -> str:
-    """Return values as `value_words` does, with what they are: ``97.1 to 97.5 % test accuracy``.
+    """Return values as `value_words` does, with the metric’s title: ``97.1 to 97.5 % test accuracy``.
 
     Args:
         values: in the metric's own direction, finite.
@@ -73,19 +70,8 @@ def plain_words(estimate: Estimate, form: str = "{:.2f}", unit: str = "") -> str
 
 
 def interval_words(value: str, low: str, high: str) -> str:
-    """Return ``value (low to high)``, or the value where there are no ends."""
+    """Return ``value (low to high)``, or the value if there are no ends."""
     return f"{value} ({low} to {high})" if low and high else value
-
-
-def needed_words(needed: int | None, unit: str = "") -> str:
-    """Return what would tell: ``about 67 seeds would``, or that a great many might not.
-
-    Args:
-        needed: as from `power.number_needed`.
-        unit: what is counted, in the singular; empty where the sentence has named it before.
-    """
-    units = f" {unit}s" if unit else ""
-    return f"even {MAXIMUM_SEEDS:,}{units} might not do" if needed is None else f"about {count(needed)}{units} would"
 
 
 def over_words(number: int, place: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables: what a section of a report shows, and what is written whole beside the page."""
+"""Tables: shown in part in a section of a page, and written whole beside it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Table:
 
     Attributes:
         name: unique in a report.
-        title: what stands above it.
+        title: its heading.
         frame: its rows; fractions are fractions.
-        columns: what the page shows of them.
-        note: what stands below the title, may be empty.
-        metrics: by the name that a row's ``metric`` has; the only one where rows have none.
+        columns: those that the page shows.
+        note: an explanation below the title; may be empty.
+        metrics: by name, which is in a row's ``metric`` if there are several.
         names: of the treatments and workloads in it.
         is_shown: whether a page shows it; else it is only written beside it.
-        is_written: whether it is written beside the page; else it is a part of one that is.
+        is_written: whether it is written beside the page; if not, it is part of another table that is.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Table:
 
     @property
     def cells(self) -> list[list[str]]:
-        """The cells as the page shows them, by row; a unit that a heading says is in none of them."""
+        """The cells as the page shows them, by row, without units that a heading gives."""
         rows = [{str(key): value for key, value in row.items()} for row in self.frame.to_dict("records")]
         headings = " ".join(column.heading for column in self.columns).replace("\n", " ").casefold()
 
@@ -86,7 +86,7 @@ def table_of(
 
 
 def cell_text(column: Column, row: Mapping[str, Any], metric: Metric, names: Names | None = None) -> str:
-    """Return what a row shows in a column: ``+1.30 (+0.40 to +2.20)``."""
+    """Return the text of a row in a column: ``+1.30 (+0.40 to +2.20)``."""
     value = row[column.value]
     if column.form in {"treatment", "workload"}:
         known = {} if names is None else {"treatment": names.treatments, "workload": names.workloads}[column.form]

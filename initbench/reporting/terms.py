@@ -1,4 +1,4 @@
-"""The words of a report for its outcome and for what is compared."""
+"""The words of a report for its outcome and its treatments."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FORMATS = {"md": markdown.render_markdown, "latex": latex.render_latex, "json": 
 
 @np.errstate(over="ignore")  # as in `write_report`
 def text_of(results: Results, form: str) -> str:
-    """Return the report in one of `FORMATS`."""
+    """Return the report in a format of `FORMATS`."""
     return FORMATS[form](contents_of(results))
 
 

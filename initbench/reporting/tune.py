@@ -46,7 +46,7 @@ class Tune:
 
     @property
     def noun(self) -> str:
-        """What a cell chooses, in one word: ``rate`` where that is the learning rate alone, else ``setting``."""
+        """What a cell chooses, in one word: ``rate`` if that is the learning rate alone, else ``setting``."""
         return "rate" if self.keys == (RATE,) else "setting"
 
     def at(self, *protocols: str, one: bool = False) -> str:
@@ -94,7 +94,7 @@ def tune_of(
     protocol: str,
     said: Sequence[Mapping[str, Any]] = (),
 ) -> Tune:
-    """Return what is tuned.
+    """Return the facts of tuning.
 
     Args:
         records: of all trials.

@@ -11,9 +11,9 @@ from ledgers import DELTA_1, DELTA_2, ERROR, KAIMING, PLAIN, R_SQUARED, make_rec
 from reports import results_of, table_of
 from worlds import table
 
+from initbench.reporting.comparison_sentences import needed_text
 from initbench.reporting.questions.prediction import adds, costs, predict, predicts
 from initbench.reporting.questions.probe_results import measure, name_of
-from initbench.reporting.sizes import needed_words
 from initbench.reporting.terms import Terms
 from initbench.statistics.gain import Gain
 from initbench.statistics.intervals import Estimate
@@ -133,7 +133,7 @@ def test_what_would_tell_is_corrected_for_the_probes_that_are_tested():
         assert result.test.needed(2) not in {result.test.needed(1), result.test.needed(3)}
         first = next(own for own in found.sentences if own.subject == result.probe)
         assert first.is_open
-        needed = needed_words(result.test.needed(2))
+        needed = needed_text(result.test.needed(2))
         assert first.text == f"6 initializers do not show whether {name_of(result)} predicts the test error; {needed}."
 
 

@@ -61,7 +61,7 @@ def cost(results: Results | str | Path, *, target: float | None = None, workload
 
     Args:
         results: as from `read_results`, or a suite's folder.
-        target: an outcome, for all workloads: shares as fractions; by default each workload has one of its own
+        target: an outcome, for all workloads: shares as fractions; by default each workload has its own
             (`statistics.cost.costs_to_target`).
         workload: one alone, by its short or whole name; all by default.
 

@@ -1,4 +1,4 @@
-"""What happened: who trains everywhere, who fails where, who leads, what initializing costs, what is not known."""
+"""What happened: who trains everywhere, who fails where, who leads, the cost of initializing, the unknown."""
 
 from __future__ import annotations
 
@@ -190,11 +190,10 @@ def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead
 
 
 def overview_sentences(facts: Overview) -> list[Sentence]:
-    """Return at most five sentences, what is known first.
+    """Return at most five sentences, the known before the unknown.
 
-    They say what became of claims, who trains, who fails where, who leads, what own values change, what initializing
-    costs and what is unknown. If there is no room, the cost is left out, then the unknown; then failures share a
-    sentence.
+    In this order: claims, who trains, who fails where, who leads, the change by own values, the cost of initializing,
+    the unknown. If there is no room, the cost is left out, then the unknown; then failures share a sentence.
     """
     if not len(facts.results.judged):
         return [*_if(facts.claimed), _no_outcome(facts)]

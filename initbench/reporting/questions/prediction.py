@@ -17,11 +17,12 @@ from initbench.comparing.formatting import counted
 from initbench.comparing.labels import Name, label_of
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
+from initbench.reporting.comparison_sentences import needed_text
 from initbench.reporting.questions.prediction_figures import can_be_drawn, prediction_figures
 from initbench.reporting.questions.probe_results import measure, name_of, trivial_predictors
 from initbench.reporting.results import Results, as_results
 from initbench.reporting.sentence import Sentence, named, say
-from initbench.reporting.sizes import difference_words, needed_words, plain_words
+from initbench.reporting.sizes import difference_words, plain_words
 from initbench.reporting.tables import Table, table_of
 from initbench.reporting.terms import Terms
 from initbench.statistics.association import MINIMUM_TREATMENTS
@@ -85,7 +86,7 @@ def _nothing(results: Results) -> Sentence:
 
 
 def _sentences(probes: Sequence[ProbeResult], results: Results) -> Iterator[Sentence]:
-    """Yield for each probe whether it predicts the outcome, what choosing by it costs, what it adds, and the rest.
+    """Yield for each probe whether it predicts the outcome, the cost of choosing by it, how much it adds, and the rest.
 
     The p-values of one part of the question are corrected by Holm for all probes and forms.
     """
@@ -114,7 +115,7 @@ def predicts(result: ProbeResult, pvalue: float, tested: int, terms: Terms, noun
         text = f"The higher {{probe}}, the {higher if test.statistic > 0 else lower} the {{outcome}}: ρ = {{size}}."
         return _told(result, text, outcome=terms.outcome, size=plain_words(rho._replace(value=test.statistic), _RHO))
     text = f"{counted(test.treatments, treatment)} do not show whether {{probe}} predicts the {{outcome}}; {{needed}}."
-    return _open(result, text, outcome=terms.outcome, needed=needed_words(test.needed(tested)))
+    return _open(result, text, outcome=terms.outcome, needed=needed_text(test.needed(tested)))
 
 
 def costs(result: ProbeResult, metric: Metric, terms: Terms, noun: str) -> Sentence:

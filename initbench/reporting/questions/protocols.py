@@ -83,7 +83,7 @@ def _facts(results: Results) -> Protocols:
 
 
 def _side_by_side(facts: Protocols, results: Results) -> pd.DataFrame:
-    """Return one row per workload and treatment, with what it came to under each protocol."""
+    """Return one row per workload and treatment, with its outcome under each protocol."""
     parts, labels = [], ["workload", "treatment"]
     for name, own in facts.cells.items():
         judged = own[own["outcome"].notna()]
@@ -136,7 +136,7 @@ def _example(facts: Protocols, changed: Sequence[Row], reference: str, results: 
     sides, one = (reference, "own"), len(results.metric_of) == 1
 
     def clearness(row: Row) -> float:
-        """The difference in half-widths of its interval, under the protocol that tells it more clearly."""
+        """The difference in half-widths of its interval, under the protocol that shows it more clearly."""
         told = [p for p in sides if row[f"{p}_better"]]
         return max(float(2 * abs(row[f"{p}_difference"]) / (row[f"{p}_high"] - row[f"{p}_low"])) for p in told)
 

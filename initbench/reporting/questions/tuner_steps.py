@@ -66,7 +66,7 @@ def tuner_steps(results: Results | str | Path, *, probe: str = "", workload: str
 
 
 def _sentence(own: pd.DataFrame, names: Names) -> Sentence:
-    """Return what a measurement is with the fewest and with the most steps of a tuner on a workload."""
+    """Return a measurement with the fewest and with the most steps of a tuner on a workload."""
     first, last = own.sort_values("steps").iloc[[0, -1]].to_dict("records")
     return say(
         f"On {{where!b}}, the {{what}} is {{first}} after {first['steps']:,.0f} and {{last}} after "

@@ -87,7 +87,7 @@ def _tuners(facts: Tuning, results: Results) -> list[Sentence]:
 
 
 def _objective(cells: pd.DataFrame, results: Results) -> Sentence | None:
-    """Return how a tuner changes the first quantity of its history, on the workload where it changes most."""
+    """Return how a tuner changes the first quantity of its history, on the workload with the largest change."""
     history = cells[cells["source"] == "history"]
     if not len(history):
         return None
