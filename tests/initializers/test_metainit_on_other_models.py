@@ -30,7 +30,7 @@ def test_zeros_are_kept_where_asked():
     options = {"base": None, "steps": 3, "batches": batches()}
     before = [model[index].weight.norm().item() for index in (0, 4)]
     with pytest.raises(
-        InitializationError, match=r"^metainit: 2\.weight has norm 0: .*; zeros: keep leaves it as it is$"
+        InitializationError, match=r"^metainit: 2\.weight has norm 0, so .*; zeros: keep leaves it as it is$"
     ):
         initialize(model, "metainit", **options)
     record = initialize(model, "metainit", zeros="keep", **options)

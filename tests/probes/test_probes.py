@@ -63,7 +63,7 @@ def test_real_batches_come_from_the_data_in_an_order_of_their_own():
     with pytest.raises(DataError):
         next(IMAGES.batches("real", 4, 1))
     short = replace(IMAGES, real_batches=lambda size, _: iter([batch((size, 3, 8, 8))]))
-    with pytest.raises(DataError, match="the data has 1"):
+    with pytest.raises(DataError, match="the data has only 1"):
         list(short.batches("real", 4, 2))
 
 
