@@ -134,6 +134,12 @@ class HeatMap:
         return [cell for row in self.rows for cell in row.cells]
 
     @property
+    def numbered(self) -> list[Name]:
+        """The names that sentences give by a number, in the order of the numbers."""
+        names = [entry.name for entry in (*self.rows, *self.columns) if entry.name.number]
+        return sorted(names, key=lambda name: (name.short, name.number))
+
+    @property
     def states(self) -> set[State]:
         """Which states occur."""
         return {cell.state for cell in self.cells}

@@ -354,7 +354,7 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
     if unknown is None:
         return []
     one, noun, needed = results.terms.treatment, results.names.noun, needed_text(unknown.needed)
-    are_few = f"{results.names.workloads_of(unknown.have)} {'is' if unknown.have == 1 else 'are'} too few"
+    are_few = f"{unknown.have} {'is' if unknown.have == 1 else 'are'} too few"
     if unknown.what == "nothing":
         alone = f"Only one {one} has a result" if len(facts.map.rows) > 1 else f"There is only one {one}"
         text = f"{alone if unknown.have == 1 else f'No two {one}s ran on the same {noun}'}, so nothing is compared."
