@@ -9,8 +9,8 @@ valid.
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
@@ -43,7 +43,7 @@ from initbench.visible_text import visible
 Status = Literal["finished", "diverged", "failed"]
 # The keys of a spec that its identity leaves out.
 _LABELS = ("suite", "set_by_rules", "scheme_named_by", *TUNING_LABELS)
-_LARGEST_INTEGER = 2**63 - 1
+_LARGEST = {float: sys.float_info.max, int: 2**63 - 1}
 _MOST_STEPS = 2**53
 _MOST_NESTED = 40
 _REASON = "_reason"
@@ -326,6 +326,7 @@ class TrialRecord:
 
 
 _RECORD = TypeAdapter(TrialRecord)
+_NAMES = [field.name for field in fields(TrialRecord)]
 
 
 def record_of(text: str) -> TrialRecord:
@@ -342,11 +343,10 @@ def record_of(text: str) -> TrialRecord:
         raise ValueError("it has no schema")
     if schema != SCHEMA:
         raise LedgerError(f"a record has schema {show(schema)}; this version of initbench reads schema {SCHEMA}")
-    names = [field.name for field in fields(TrialRecord)]
-    if missing := next((name for name in names if name not in data), None):
+    if missing := next((name for name in _NAMES if name not in data), None):
         raise ValueError(f"{missing} is required")
     for key in data:  # as an attribute it would hide an attribute of the record
-        if key not in names and (key.startswith("__") or hasattr(TrialRecord, key)):
+        if key not in _NAMES and (key.startswith("__") or hasattr(TrialRecord, key)):
             raise ValueError(f"{show(key)} is not a key of a record")
     check_nesting(data)
     try:
@@ -411,7 +411,7 @@ def check_nesting(data: Any) -> None:
                 kind = type(item)
                 if kind is dict or kind is list:
                     below.append(item)
-                elif (kind is float and not math.isfinite(item)) or (kind is int and abs(item) > _LARGEST_INTEGER):
+                elif kind in _LARGEST and not -_LARGEST[kind] <= item <= _LARGEST[kind]:
                     raise ValueError(f"a number must be finite and an integer of at most 64 bits, got {show(item)}")
         if not below:
             return
