@@ -70,6 +70,7 @@ class _Named:
     """A row or a column with a name."""
 
     name: Name
+    label: str
 
     @property
     def short(self) -> str:
