@@ -100,7 +100,9 @@ def test_one_batch_per_step_from_the_first_and_none_more():
     assert record.conditions["data"] == "given"
     with pytest.raises(InitializationError, match="batches ended early: step 4 needs one, 3 were given"):
         initialize(model, "metainit", steps=5, batches=itertools.islice(batches(), 3))
-    with pytest.raises(InitializationError, match=r"batches must give .inputs, targets., two tensors; batch 1 is neither"):
+    with pytest.raises(
+        InitializationError, match=r"batches must give .inputs, targets., two tensors; batch 1 is neither"
+    ):
         initialize(model, "metainit", steps=5, batches=[inputs])
 
 
