@@ -116,7 +116,7 @@ def join(sources: Sequence[Source]) -> Source:
     if repeated:
         one = len(repeated) == 1
         notes.append(
-            f"{len(repeated)} trial{' stands' if one else 's stand'} in more than one ledger and "
+            f"{len(repeated)} trial{' is' if one else 's are'} in more than one ledger and "
             f"{'is' if one else 'are'} counted once"
             + (f"; {len(different)} of them with other numbers, of which the first are shown." if different else ".")
         )

@@ -124,9 +124,9 @@ def test_bars_are_as_long_as_what_is_spent():
         (path.get("aria-label"), path.get("fill")): float(path.get("d").partition("h")[2].partition("v")[0])
         for path in bars
     }
-    unit = widths["free", "#0072b2"] / 60
+    unit = widths["free", "#a9b4bf"] / 60
     assert {bar: width / unit for bar, width in widths.items()} == pytest.approx(
-        {("tuned", "#e69f00"): 30, ("tuned", "#0072b2"): 60, ("free", "#0072b2"): 60, ("lost", "#e69f00"): 20}, rel=1e-6
+        {("tuned", "#5f6b78"): 30, ("tuned", "#a9b4bf"): 60, ("free", "#a9b4bf"): 60, ("lost", "#5f6b78"): 20}, rel=1e-6
     )
     assert "target not met" in {"".join(text.itertext()) for text in drawing.iter(f"{SVG}text")}
 

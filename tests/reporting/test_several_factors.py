@@ -161,7 +161,7 @@ def test_what_is_compared_is_called_a_treatment_and_the_initializer_is_what_is_e
     assert found.question == "Which treatment is better?"
     assert contents_of(results).facts["Compared"] == "initializer, architecture.norm"
     assert results.terms.exchanged == "initializer"
-    exchanged = "the initializer is what is exchanged and left out, with all its treatments at once"
+    exchanged = "permutations exchange and the jackknife leaves out the initializer with all its treatments at once"
     assert exchanged in table_of(probes, "probes").note
     assert exchanged in methods(results, {})
     # Two initializers, however many treatments they make: no test, and no ρ is told.

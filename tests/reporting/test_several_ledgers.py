@@ -71,7 +71,7 @@ def test_a_trial_in_two_ledgers_is_counted_once_and_other_numbers_are_told():
     errors = {r.spec["seed"]: r.metrics["test_error"] for r in joined.records}
     assert errors == {0: 0.1, 1: 0.1, 2: 0.3}  # a result replaces a failure
     [note] = joined.notes
-    assert note.startswith("3 trials stand in more than one ledger and are counted once; 1 of them with other numbers")
+    assert note.startswith("3 trials are in more than one ledger and are counted once; 1 of them with other numbers")
 
 
 def test_what_differs_between_suites_is_said(tmp_path):

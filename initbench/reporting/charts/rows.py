@@ -12,7 +12,7 @@ from initbench.reporting.charts.legend import Entry
 from initbench.statistics.intervals import Estimate
 
 _ESTIMATE, _BAR = 22, 26  # heights of rows in px
-_BEFORE, _TRAINING = "#e69f00", "#0072b2"  # of the palette, one light and one dark: they differ in grey too
+_BEFORE, _TRAINING = "#5f6b78", "#a9b4bf"  # greys, because the colours of the palette mean treatments
 _WORDS = 0.35  # of the axis, for a few words beside a bar
 
 

@@ -110,7 +110,7 @@ def _analysis_table(table: Table) -> str:
     columns = "".join("l" if column.is_text else "r" for column in table.columns)
     caption = escaped(f"{table.title}. {table.note}".strip())
     text = _float(caption, table.name, columns, heads, [[escaped(text) for text in row] for row in cells])
-    return text + (f"% {left} more rows stand in {_one_line(table.name)}.csv.\n" if left else "")
+    return text + (f"% {left} more rows are in {_one_line(table.name)}.csv.\n" if left else "")
 
 
 def _float(

@@ -65,16 +65,16 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
             f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
             "A cell's outcome is the median over its seeds.",
             (
-                "A cell did not train where that is not better than the chance level by more than 2.576 of its "
-                "standard errors and by more than 2 % of its distance from the best value; in ranks such cells are "
-                "tied, above diverged ones."
+                "A cell did not train unless its outcome is better than the chance level by more than 2.576 standard "
+                "errors of that level and by more than 2 % of the distance from it to the best value; in ranks such "
+                "cells are tied, above diverged ones."
             ),
             *(
                 [f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean."]
                 if ran
                 else []
             ),
-            f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
+            f"{intervals}; intervals of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
         ]
     if ranked:
         sentences.append(
@@ -116,7 +116,7 @@ def _tuned(tune: Tune, terms: Terms) -> list[str]:
     }
     return [
         f"{capitalized(keys)} {verb} tuned on the validation split, with {tune.tries} tries per cell.",
-        f"{whose}; final trials were trained afresh at what it chose.",
+        f"{whose}; final trials were trained afresh at the values that it chose.",
         *([f"{capitalized(terms.treatment)}s are compared {at[tune.protocol]}."] if tune.protocol else []),
     ]
 

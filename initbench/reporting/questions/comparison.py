@@ -282,8 +282,8 @@ def _differences_table(facts: Comparison, results: Results) -> Table:
     if (metric := terms.metric) is not None:
         unit = f" in {metric.difference_unit or metric.unit}" if metric.unit else ""
         note = (
-            f"Differences{unit}, and the probability that a run has a {metric.better} {metric.quantity} than one of "
-            f"{best}; intervals are simultaneous 95 % intervals over the {noun}s. "
+            f"Differences{unit}, and the probability that a run has a {metric.better} {metric.quantity} than a run "
+            f"of {best}; intervals are simultaneous 95 % intervals over the {noun}s. "
         )
         differences = "difference improvement"
     note += (

@@ -245,7 +245,7 @@ def test_a_long_table_is_cut_and_says_where_the_rest_is():
     short, long = section.all("table")
     assert len(short.all("tr")) == 1 + 3
     assert len(long.all("tr")) == 1 + 200
-    assert "200 more rows stand in long.csv." in words(section)
+    assert "200 more rows are in long.csv." in words(section)
 
 
 def test_the_legend_of_a_section_has_a_symbol_for_each_line():

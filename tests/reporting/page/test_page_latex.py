@@ -99,4 +99,4 @@ def test_a_long_table_is_cut_in_a_comment():
     text = render_latex(contents(overview=OverviewView([]), analyses=[answer(shown=(table(100, "long"),))]))
     check(text)
     assert len(body(floats(text)[0])) == 1 + 40
-    assert "% 60 more rows stand in long.csv." in text.splitlines()
+    assert "% 60 more rows are in long.csv." in text.splitlines()

@@ -100,7 +100,7 @@ def test_a_large_report_fits_into_a_comment():
     made = contents(overview=OverviewView(SENTENCES, large(40, 30, "x" * 70)), analyses=many)
     text = render_markdown(made)
     assert len(text) <= MOST_CHARACTERS
-    assert "more stand in the page." in text
+    assert "more are in the page." in text
     assert text.count("rows in t.csv") == 12
 
 
