@@ -40,8 +40,8 @@ class Terms:
         if not self.exchanged:
             return ""
         return (
-            " Treatments that share a factor are not independent, so permutations exchange and the jackknife leaves out "
-            f"the {self.exchanged} with all its treatments at once."
+            " Treatments that share a factor are not independent, so permutations exchange and the jackknife leaves "
+            f"out the {self.exchanged} with all its treatments at once."
         )
 
     def say(self, text: str) -> str:
