@@ -335,7 +335,7 @@ def is_share(which: NDArray[np.bool_], share: float) -> bool:
 
 
 def _within(values: NDArray[np.float64], bounds: Within | Layers | RateRatio) -> NDArray[np.bool_]:
-    """Return whether each value lies between bounds, of which one or both are given; NaN does not."""
+    """Return whether each value lies between the bounds, either of which may be missing; NaN does not."""
     low = -math.inf if bounds.at_least is None else bounds.at_least
     high = math.inf if bounds.at_most is None else bounds.at_most
     return (values >= low) & (values <= high)

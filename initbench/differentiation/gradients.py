@@ -16,7 +16,7 @@ from initbench.models.calls import explained
 def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[Tensor], Tensor]]:
     """Return a function from tensors to the model's forward pass with these tensors instead of parameters.
 
-    The tensors are given by the parameters' names; the first name of a tied parameter stands for all. Missing
+    The tensors are given by the parameters' names; a tied parameter has its first name. Missing
     parameters are the model's own. A pass leaves the model unchanged, and its parameters must stay in their modules.
     """
     first = {id(parameter): name for name, parameter in model.named_parameters()}

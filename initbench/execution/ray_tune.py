@@ -200,7 +200,7 @@ def _death(trace: str) -> tuple[str, str]:
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
     """Run a job with Ray Tune; see `Executor`. Meanwhile all output on ``sys.stdout`` is discarded.
 
-    The address is that of a running cluster, ``auto`` or HOST:PORT of its head; without an address a local cluster is
+    The address belongs to a running cluster: ``auto`` or HOST:PORT of its head; without an address a local cluster is
     started.
 
     Raises:

@@ -4,7 +4,7 @@ An event is a mapping with the key ``event`` and fields of its own; a record and
 
 - ``drawn``: ``law``, and the law's numbers, such as ``std``, ``bound`` or ``gain``.
 - ``filled``: ``value``, the same for all entries.
-- ``scaled``: ``factor``, and ``runs`` if the layer runs several times, of which the factor is for the first.
+- ``scaled``: ``factor``; if the layer runs several times, the factor is for its first run and ``runs`` counts them.
 - ``shifted``: ``by``.
 - ``set_to``: ``to``, the name of the values, see `SET_TO`.
 - ``set_by``: ``initializer``, which did not say what it did.

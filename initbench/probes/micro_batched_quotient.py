@@ -1,4 +1,4 @@
-"""The gradient quotient and its derivative for a batch of which only one micro-batch is in memory at a time.
+"""The gradient quotient and its derivative for a batch that is in memory one micro-batch at a time.
 
 The loss is a sum over micro-batches, L = Σ Lᵢ, where each is weighted by its share, and so are its derivatives: with
 g = Σ gᵢ a Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any constant v. Each sum is one *pass* over the micro-batches, which

@@ -15,6 +15,8 @@ from initbench.arguments import show
 from initbench.comparing.formatting import natural
 from initbench.ledger import TrialRecord
 
+OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
+"""The optimizers' names in texts."""
 _MOST_VALUES = 4
 _WORDS = {"eps": "ε", "epsilon_floor": "ε floor (GQ of the same gradient without curvature)"}
 

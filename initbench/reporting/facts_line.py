@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.formatting import counted
 from initbench.comparing.labels import with_contents
-from initbench.reporting.conditions import effective
+from initbench.reporting.conditions import OPTIMIZERS, effective
 from initbench.reporting.sharing import distinct
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from initbench.reporting.results import Results
     from initbench.reporting.tune import Tune
 
-_OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
 _MOST_NAMED = 3
 
 
@@ -70,7 +69,7 @@ def _recipe(recipes: Sequence[Mapping[str, Any]], tune: Tune | None = None) -> s
     )
     if not any(recipe.get("steps") or recipe.get("epochs") for recipe in recipes):
         return "measured, not trained"
-    optimizers = dict.fromkeys(_OPTIMIZERS.get(recipe["optimizer"], recipe["optimizer"]) for recipe in recipes)
+    optimizers = dict.fromkeys(OPTIMIZERS.get(recipe["optimizer"], recipe["optimizer"]) for recipe in recipes)
     rates = dict.fromkeys(f"{recipe['lr']:g}" for recipe in recipes)
     rate = f"tuned rate, {tune.tries} tries" if tune is not None and tune.has_rate else f"rate {_either(list(rates))}"
     return f"{_either(list(lengths))} of {_either(list(optimizers))}, {rate}"

@@ -166,7 +166,7 @@ def _values(entry: Mapping[str, Any]) -> list[float | None]:
 
 
 def _places(by_treatment: Mapping[str, Sequence[Mapping[str, Any]]], kind: str) -> dict[Any, float]:
-    """Return the place of each layer among those of all treatments, which differ if a scheme added some."""
+    """Return each layer's place in one order for all treatments; a scheme may have added layers to some."""
     lists = list(dict.fromkeys(tuple(_names(entry)) for entries in by_treatment.values() for entry in entries))
     if kind == "curve":
         return {x: float(x) for x in sorted({x for names in lists for x in names})}

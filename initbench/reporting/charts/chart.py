@@ -32,7 +32,7 @@ def chart(
 ) -> Specification:
     """Return the specification of a chart of a kind, each of its rows with the columns of the layers that draw it.
 
-    Width and height are those of the drawing without its axes, in pixels.
+    Width and height are in pixels, without the axes.
     """
     columns: set[str] = set().union(*rows)
     layers = [layer for layer in _specifications()[kind] if "only" not in layer or layer["only"] in columns]

@@ -35,7 +35,7 @@ class Figure:
     """A drawing.
 
     Attributes:
-        name: unique in a report, and that of its file, ``figures/<name>.svg``, as `file_names.plain_name` changes it.
+        name: unique in a report; `file_names.plain_name` makes its file from it, ``figures/<name>.svg``.
         title: the text above it.
         alt: the finding in whole sentences, for a reader who cannot see the drawing.
         specification: of Vega-Lite, as from `chart.chart`.

@@ -11,7 +11,7 @@ from initbench.arguments import show
 from initbench.comparing.formatting import capitalized, counted, listed, natural
 from initbench.comparing.labels import with_contents
 from initbench.ledger import TrialRecord
-from initbench.reporting.conditions import effective
+from initbench.reporting.conditions import OPTIMIZERS, effective
 from initbench.reporting.questions.comparison import rank
 from initbench.reporting.results import Results
 from initbench.reporting.sharing import distinct
@@ -20,7 +20,6 @@ from initbench.reporting.tune import RATE, Tune
 from initbench.statistics.intervals import MINIMUM_SEEDS
 
 _LONGEST_LIST = 12
-_OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
 
 
 def methods(results: Results, quotients: Mapping[str, str]) -> str:
@@ -156,7 +155,7 @@ def _recipe(recipes: Sequence[Mapping[str, Any]], *, has_tuned_rate: bool = Fals
     ]
     return (
         f"for {_either(lengths)} in batches of {_either(values('batch_size'))} with "
-        f"{_either([_OPTIMIZERS.get(name, name) for name in values('optimizer')])} ({', '.join(details)})"
+        f"{_either([OPTIMIZERS.get(name, name) for name in values('optimizer')])} ({', '.join(details)})"
     )
 
 
