@@ -24,7 +24,8 @@ def is_trained(
 
     All values are turned so that lower is better (`Metric.oriented`). The outcome o must be below the chance level c by
     more than 2.576 of c's standard errors and by more than 2 % of the distance c - b to the best value b. If b or the
-    standard error is unknown, the other condition decides alone.
+    standard error is unknown, the other condition decides alone. If not even the best value is 2.576 standard errors
+    below chance, as on a few samples or with a rare class, no network can show that it has learned: unknown.
 
     Args:
         outcome: shape (n,) or a number; +∞ for a diverged trial, which is not trained; NaN if there is none.
@@ -39,5 +40,5 @@ def is_trained(
     gain = c - o
     above_noise = np.isnan(error) | (gain > STANDARD_ERRORS * error)
     above_share = np.isnan(b) | (gain > SHARE * (c - b))
-    unknown = np.isnan(o) | np.isnan(c) | (np.isnan(error) & np.isnan(b))
+    unknown = np.isnan(o) | np.isnan(c) | (np.isnan(error) & np.isnan(b)) | (c - b <= STANDARD_ERRORS * error)
     return np.where(unknown, np.nan, (above_noise & above_share).astype(float))

@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from initbench.data.dataset import Dataset
 
 
-def chance_levels(
-    task: Task, training_targets: Tensor, targets: Tensor, outputs: int
-) -> dict[str, tuple[float, float]]:
-    """Return each metric of the best constant predictor, with its standard error over the evaluated samples.
+def chance_levels(task: Task, targets: Tensor, outputs: int) -> dict[str, tuple[float, float]]:
+    """Return each metric of the best constant predictor of a split, with its standard error over the samples.
 
-    The predictor is fitted on the training split. The standard error is the jackknife's: with θ₋ᵢ the metric of all
-    samples but the i-th, √((n - 1) / n · Σ (θ₋ᵢ - θ̄)²), which for a mean is s / √n (Efron & Tibshirani, An
-    Introduction to the Bootstrap, 1993, equation 11.5). Totals are sums over samples, so each θ₋ᵢ is exact; samples
-    with equal targets share theirs.
+    The predictor is fitted on the split itself, so it is at least as good as one fitted on the training split and as a
+    uniform one. With a predictor from elsewhere, a network could beat chance by a constant answer.
+
+    The standard error is the jackknife's: with θ₋ᵢ the metric of all samples but the i-th, √((n - 1) / n · Σ (θ₋ᵢ -
+    θ̄)²), which for a mean is s / √n (Efron & Tibshirani, An Introduction to the Bootstrap, 1993, equation 11.5). Totals
+    are sums over samples, so each θ₋ᵢ is exact; samples with equal targets share theirs. For a share v, it is at least
+    √(p (1 - p) / n) with p = (n v + 1) / (n + 2), because no share of a finite sample is certain.
 
     Args:
         task: the task that defines the metrics.
-        training_targets: targets of the training split, (N, ...).
         targets: targets of the evaluated split, (n, ...); a sample may be a block of tokens.
         outputs: number of outputs of a model.
 
     Returns:
         Metric name → (value, standard error); the latter is NaN for fewer than 2 samples.
     """
-    predicted = task.constant_predictor(training_targets.cpu(), outputs)
+    predicted = task.constant_predictor(targets.cpu(), outputs)
     distinct, counts = torch.unique(targets.cpu(), dim=0, return_counts=True)
     each = task.constant_totals(predicted, distinct)
     numbers = counts.tolist()
@@ -51,7 +51,12 @@ def chance_levels(
     if samples < 2:
         return {name: (value[name], math.nan) for name in value}
     without = [task.values(_less(whole, totals), samples - 1) for totals in each]
-    return {name: (value[name], _jackknife([w[name] for w in without], numbers)) for name in value}
+    errors = {name: _jackknife([w[name] for w in without], numbers) for name in value}
+    for metric in task.metrics:
+        if metric.largest_difference == 1:
+            share = (samples * value[metric.name] + 1) / (samples + 2)
+            errors[metric.name] = max(errors[metric.name], math.sqrt(share * (1 - share) / samples))
+    return {name: (value[name], errors[name]) for name in value}
 
 
 def _less(whole: Mapping[str, float], part: Mapping[str, float]) -> dict[str, float]:
@@ -98,10 +103,10 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
 
 def _chance(task: Task, dataset: Dataset, split: str) -> Levels:
     """Return the chance levels on a split; empty if the split is, which may happen if nothing is trained."""
-    evaluated = getattr(dataset, split).targets
-    if not len(evaluated) or not len(dataset.train):
+    targets = getattr(dataset, split).targets
+    if not len(targets):
         return {}
     known = _known.setdefault(dataset, {})
     if split not in known:
-        known[split] = chance_levels(task.on(dataset), dataset.train.targets, evaluated, dataset.outputs)
+        known[split] = chance_levels(task.on(dataset), targets, dataset.outputs)
     return known[split]

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from initbench.models.batches import Batch
 
 _NATS_PER_BIT = math.log(2)
-# Krichevsky & Trofimov's estimator: half an occurrence more of each token.
-_PSEUDO_COUNT = 0.5
 
 
 @register_task(
@@ -113,14 +111,8 @@ class LanguageModelling(Task):
         }
 
     def constant_predictor(self, targets: Tensor, outputs: int) -> Tensor:
-        """Return the log of the training split's unigram distribution, (T, vocabulary), the same at all positions.
-
-        If n of N tokens are token v, p(v) = (n + ½) / (N + ½ · vocabulary), so a token that does not occur still has a
-        positive probability, and the chance level is finite.
-
-        Source: Krichevsky & Trofimov, The performance of universal encoding, 1981.
-        """
-        counts = torch.bincount(targets.flatten(), minlength=outputs).double() + _PSEUDO_COUNT
+        """Return the log of the unigram distribution of the targets, (T, vocabulary), the same at all positions."""
+        counts = torch.bincount(targets.flatten(), minlength=outputs).double()
         return (counts / counts.sum()).log().expand(targets.shape[1], -1)
 
     def constant_totals(self, predicted: Tensor, targets: Tensor) -> list[dict[str, float]]:

@@ -122,7 +122,7 @@ class Task(ABC):
         """Return the output for one sample of the best model that ignores its inputs.
 
         Args:
-            targets: targets of the training split, (N, ...).
+            targets: targets of the split on which it is evaluated, (N, ...).
             outputs: number of outputs of a model.
 
         Returns:

@@ -55,6 +55,14 @@ def test_what_is_not_known_is_not_called_untrained():
     assert math.isnan(judged(nan, 0.9, 0.016, 0.0))
 
 
+def test_a_chance_level_that_nothing_can_beat_tells_nothing():
+    """1 % of 300 samples are of the rare class: a perfect network's error is not 2.576 standard errors below 1 %."""
+    error = math.sqrt(4 / 302 * 298 / 302 / 300)
+    assert math.isnan(judged(0.0, 0.01, error, 0.0))
+    assert math.isnan(judged(0.01, 0.01, error, 0.0))
+    assert judged(0.0, 0.05, error, 0.0) == 1
+
+
 def test_a_diverged_trial_is_not_trained():
     assert judged(inf, 0.9, 0.016, 0.0) == 0
     assert judged(inf, 0.9, nan, 0.0) == 0

@@ -15,28 +15,42 @@ from initbench.tasks.describe import chance_levels, describe_task
 CLASSIFICATION = find_task("classification")
 
 
-def test_the_majority_class_of_the_training_split_on_the_evaluated_one():
-    training = torch.tensor([2, 2, 2, 0, 0, 1])
-    evaluated = torch.tensor([0, 0, 0, 2, 1, 0, 2, 2])
-    levels = chance_levels(CLASSIFICATION, training, evaluated, 3)
+def test_the_majority_class_of_the_evaluated_split():
+    targets = torch.tensor([0, 0, 0, 2, 1, 0, 2, 2])
+    levels = chance_levels(CLASSIFICATION, targets, 3)
     value, error = levels["error"]
-    assert value == 5 / 8  # class 2 is the majority of the training split, and not of this one
-    wrong = torch.tensor([1.0, 1, 1, 0, 1, 1, 0, 0], dtype=torch.float64)
+    assert value == 4 / 8
+    wrong = torch.tensor([0.0, 0, 0, 1, 1, 0, 1, 1], dtype=torch.float64)
     assert error == pytest.approx((wrong.std() / math.sqrt(8)).item(), rel=1e-12)  # s / √n
-    nats = -torch.tensor([2 / 6, 1 / 6, 3 / 6], dtype=torch.float64).log()[evaluated]
+    nats = -torch.tensor([4 / 8, 1 / 8, 3 / 8], dtype=torch.float64).log()[targets]
     assert levels["loss"][0] == pytest.approx(nats.mean().item(), rel=1e-12)
     assert levels["loss"][1] == pytest.approx((nats.std() / math.sqrt(8)).item(), rel=1e-12)
 
 
-def test_a_class_that_training_has_not_seen_makes_the_loss_infinite_and_not_the_error():
-    levels = chance_levels(CLASSIFICATION, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 2]), 3)
-    assert levels["loss"][0] == math.inf
-    assert levels["error"][0] == 2 / 3
+def test_no_constant_answer_beats_chance():
+    """Whatever the training split holds: always naming one class, and any fixed probabilities, are no better."""
+    random = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        targets = torch.randint(4, (30,), generator=random)
+        levels = chance_levels(CLASSIFICATION, targets, 4)
+        assert levels["error"][0] == pytest.approx(min((targets != named).double().mean().item() for named in range(4)))
+        probabilities = torch.rand(4, generator=random, dtype=torch.float64).softmax(0)
+        assert levels["loss"][0] < -probabilities.log()[targets].mean().item()
+
+
+def test_the_standard_error_of_a_share_is_never_0():
+    """Without it, one hit among a few samples would be learning."""
+    value, error = chance_levels(CLASSIFICATION, torch.zeros(10, dtype=torch.int64), 2)["error"]
+    assert value == 0
+    assert error == pytest.approx(math.sqrt(1 / 12 * 11 / 12 / 10), rel=1e-12)
+    value, error = chance_levels(CLASSIFICATION, torch.arange(10), 10)["error"]
+    assert value == 0.9
+    assert error == pytest.approx(math.sqrt(10 / 12 * 2 / 12 / 10), rel=1e-12)  # the jackknife's, 0.1, is smaller
 
 
 def test_of_one_sample_there_is_no_standard_error():
-    value, error = chance_levels(CLASSIFICATION, torch.tensor([0, 0, 1]), torch.tensor([1]), 2)["error"]
-    assert value == 1.0
+    value, error = chance_levels(CLASSIFICATION, torch.tensor([1]), 2)["error"]
+    assert value == 0.0
     assert math.isnan(error)
 
 
@@ -67,21 +81,20 @@ Regression.__abstractmethods__ = frozenset()
 @pytest.mark.parametrize("repeated", [False, True])
 def test_a_ratio_of_sums_against_leaving_each_sample_out(repeated):
     random = torch.Generator().manual_seed(0)
-    training = torch.randn(40, dtype=torch.float64, generator=random)
     targets = torch.randn(25, dtype=torch.float64, generator=random) + 0.3
     if repeated:
         targets = targets.round()
 
     def r_squared(kept):
-        return (1 - (kept - training.mean()).square().sum() / (kept - kept.mean()).square().sum()).item()
+        return (1 - (kept - targets.mean()).square().sum() / (kept - kept.mean()).square().sum()).item()
 
     left_out = torch.tensor([r_squared(torch.cat([targets[:i], targets[i + 1 :]])) for i in range(25)]).double()
     jackknife = (24 / 25 * (left_out - left_out.mean()).square().sum()).sqrt().item()
-    levels = chance_levels(Regression(), training, targets, 1)
+    levels = chance_levels(Regression(), targets, 1)
     value, error = levels["r_squared"]
     assert value == pytest.approx(r_squared(targets), rel=1e-10)
     assert error == pytest.approx(jackknife, rel=1e-5)  # of float32
-    squares = (targets - training.mean()).square()
+    squares = (targets - targets.mean()).square()
     assert levels["mean_squared_error"][0] == pytest.approx(squares.mean().item(), rel=1e-12)
     assert levels["mean_squared_error"][1] == pytest.approx((squares.std() / 5).item(), rel=1e-10)
 
@@ -110,9 +123,9 @@ Unigram.__abstractmethods__ = frozenset()
 
 def test_the_unigram_distribution_over_blocks():
     random = torch.Generator().manual_seed(1)
-    training, evaluated = (torch.randint(5, (n, 8), generator=random) for n in (30, 12))
-    value, error = chance_levels(Unigram(), training, evaluated, 5)["nats"]
-    counts = training.flatten().bincount(minlength=5).double()
+    evaluated = torch.randint(5, (12, 8), generator=random)
+    value, error = chance_levels(Unigram(), evaluated, 5)["nats"]
+    counts = evaluated.flatten().bincount(minlength=5).double()
     of_blocks = -(counts / counts.sum()).log()[evaluated].mean(1)
     assert value == pytest.approx(of_blocks.mean().item(), rel=1e-12)
     assert error == pytest.approx((of_blocks.std() / math.sqrt(12)).item(), rel=1e-10)
@@ -127,7 +140,7 @@ def test_a_record_has_the_chance_levels_of_the_splits_that_it_has_numbers_of():
     assert described["primary"] == "test_error"
     assert described["metrics"].keys() == metrics.keys() - {"steps", "parameters"}
     for split, samples in (("test", data.test), ("validation", data.validation)):
-        value, error = chance_levels(CLASSIFICATION, data.train.targets, samples.targets, 3)["error"]
+        value, error = chance_levels(CLASSIFICATION, samples.targets, 3)["error"]
         entry = described["metrics"][f"{split}_error"]
         assert (entry["chance"], entry["chance_standard_error"]) == (value, error)
         assert entry["primary"] is (split == "test")

@@ -45,7 +45,7 @@ def test_a_model_of_pairs_comes_near_the_table_of_pairs(library):
     table = bits(library.test, smoothed / smoothed.sum(1, keepdims=True))
     own = counts(library.test)
     best = bits(library.test, own / np.maximum(own.sum(1, keepdims=True), 1))  # fitted on the very test split
-    chance, error = chance_levels(find_task("language_modelling"), library.train.targets, library.test.targets, 256)[
+    chance, error = chance_levels(find_task("language_modelling"), library.test.targets, 256)[
         "bits_per_byte"
     ]
     assert best < found < chance - 50 * error
