@@ -2,9 +2,9 @@
 
 A pair's own variance from three to five seeds has too few degrees of freedom to find anything, and where some seeds
 train and others do not it can be tiny by luck. So a difference has to be significant by several variances: the pair's
-own, shrunk toward its workload's by a careful amount; the workload's; and with few treatments also the suite's. From six
-seeds on a pair's own variance is not shrunk, and from eight on it decides alone. docs/statistics.md has the sources and
-the simulations.
+own, shrunk toward its workload's by a careful amount; the workload's; and with few treatments also the suite's. From
+six seeds on a pair's own variance is not shrunk, and from eight on it decides alone. docs/statistics.md has the sources
+and the simulations.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
 
 FEW_SEEDS = 5
 """Up to this number of seeds, a pair's own variance is shrunk toward its workload's."""
@@ -82,7 +83,7 @@ def _units(trials: pd.DataFrame, workloads: list[str]) -> Array:
     """Return the unit of each workload's outcomes: from chance to the best value, or 1 if all share a metric."""
     first = trials.assign(unit=trials["oriented_chance"] - trials["oriented_best"]).groupby("workload").first()
     units = first["unit"].reindex(workloads).to_numpy(dtype=float)
-    return np.ones(len(workloads)) if np.isnan(units).any() and trials["metric"].nunique() == 1 else units
+    return np.ones(len(workloads)) if np.isnan(units).any() and len(set(trials["metric"].dropna())) == 1 else units
 
 
 def variances(x: Array, unit: ArrayLike = 1.0) -> SeedVariance:
@@ -104,8 +105,9 @@ def variances(x: Array, unit: ArrayLike = 1.0) -> SeedVariance:
     least = np.where(known, d, np.inf).min(axis=-1, initial=np.inf)
     freedom = np.where(known.any(axis=-1), (treatments - 1) * np.where(np.isinf(least), 1, least), 0)
     with np.errstate(all="ignore"):
-        squares = (np.nan_to_num(x - np.nanmean(x, axis=(-2, -1), keepdims=True))) ** 2
-        total = squares.sum(axis=(-2, -1)) / (~np.isnan(x)).sum(axis=(-2, -1))
+        numbers = (~np.isnan(x)).sum(axis=(-2, -1), keepdims=True)
+        deviation = x - np.nansum(x, axis=(-2, -1), keepdims=True) / numbers
+        total = np.nansum(deviation**2, axis=(-2, -1)) / numbers[..., 0, 0]
         pooled = [_over_suite(block / scale, freedom) * scale for scale in (np.asarray(unit, dtype=float) ** 2, total)]
     shape, has_more = block.shape, (freedom > 0).sum(axis=-1, keepdims=True) > 1
     return SeedVariance(
@@ -134,7 +136,7 @@ def pair_moments(x: Array) -> tuple[Array, Array, Array]:
     return mean, np.where(variance <= rounding**2, 0.0, variance), seeds
 
 
-def conditions(variance: ArrayLike, seeds: ArrayLike, of: SeedVariance | None) -> list[tuple[ArrayLike, ArrayLike]]:
+def conditions(variance: ArrayLike, seeds: ArrayLike, of: SeedVariance | None) -> list[tuple[Array, Array]]:
     """Return the variances of a paired difference by each of which it must be significant, with degrees of freedom.
 
     Args:
@@ -156,17 +158,17 @@ def conditions(variance: ArrayLike, seeds: ArrayLike, of: SeedVariance | None) -
 
 def pvalue(mean: ArrayLike, variance: ArrayLike, seeds: ArrayLike, of: SeedVariance | None = None) -> Array:
     """Return the largest of the two-sided p-values of a paired difference by its `conditions`; 1 if it has none."""
-    d̄, n = np.asarray(mean, dtype=float), np.asarray(seeds, dtype=float)
-    largest = np.where((n < MINIMUM_SEEDS) | (d̄ == 0), 1.0, math.nan)
+    mu, n = np.asarray(mean, dtype=float), np.asarray(seeds, dtype=float)
+    largest = np.where((n < MINIMUM_SEEDS) | (mu == 0), 1.0, math.nan)
     with np.errstate(all="ignore"):
         for s2, freedom in conditions(variance, n, of):
-            t = np.abs(d̄) / np.sqrt(np.asarray(s2) / n)
-            p = np.where(np.asarray(s2) > 0, 2 * stats.t.sf(t, freedom), math.nan)
-            largest = np.fmax(largest, p)
-    return np.where(np.isnan(largest), 1.0, largest)
+            t = np.abs(mu) / np.sqrt(s2 / n)
+            largest = np.fmax(largest, np.where(s2 > 0, 2 * stats.t.sf(t, freedom), math.nan))
+    decided: Array = np.where(np.isnan(largest), 1.0, largest)
+    return decided
 
 
-def difference_estimate(differences: ArrayLike, of: SeedVariance | None = None, comparisons: float = 1) -> Estimate:
+def difference_estimate(differences: ArrayLike, of: SeedVariance | None = None, comparisons: int = 1) -> Estimate:
     """Return the mean of paired differences with the widest of the intervals by its `conditions`.
 
     It excludes 0 if and only if `pvalue` is below 5 % / comparisons.
@@ -200,7 +202,7 @@ def _pairs(treatments: int) -> tuple[list[int], list[int]]:
     return [first for first, _ in pairs], [second for _, second in pairs]
 
 
-def _mean(values: Array, known: Array) -> Array:
+def _mean(values: Array, known: Flags) -> Array:
     """Return the mean of the known values over the last axis; NaN if there is none."""
     count = known.sum(axis=-1)
     return np.where(count > 0, np.where(known, values, 0.0).sum(axis=-1) / np.maximum(count, 1), math.nan)
@@ -209,10 +211,11 @@ def _mean(values: Array, known: Array) -> Array:
 def _over_suite(ratio: Array, freedom: Array) -> Array:
     """Return the mean of the workloads' variances, each in its own unit, weighted by degrees of freedom."""
     weight = np.where(np.isnan(ratio), 0.0, freedom)
-    return (np.nan_to_num(ratio) * weight).sum(axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
+    mean: Array = (np.nan_to_num(ratio) * weight).sum(axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
+    return mean
 
 
-def _prior_freedom(variance: Array, d: Array, known: Array, treatments: Array) -> Array:
+def _prior_freedom(variance: Array, d: Array, known: Flags, treatments: Array) -> Array:
     """Return d₀ of each suite; 0 if the workloads have fewer than 3 treatments."""
     half = d / 2
     with np.errstate(all="ignore"):
@@ -224,7 +227,8 @@ def _prior_freedom(variance: Array, d: Array, known: Array, treatments: Array) -
     careful = spread * independent / stats.chi2.ppf(_CAREFUL, np.maximum(independent, 1))
     by_chance = np.where(known, special.polygamma(1, half), 0.0).sum(axis=(-2, -1)) / np.maximum(pairs, 1)
     freedom = 2 * _inverse_trigamma(careful - by_chance)
-    return np.where(independent > 0, np.minimum(freedom, _MOST_FREEDOM), 0.0)
+    prior: Array = np.where(independent > 0, np.minimum(freedom, _MOST_FREEDOM), 0.0)
+    return prior
 
 
 def _inverse_trigamma(value: Array) -> Array:
@@ -235,4 +239,5 @@ def _inverse_trigamma(value: Array) -> Array:
     for _ in range(50):
         trigamma = special.polygamma(1, x)
         x = x + trigamma * (1 - trigamma / y) / special.polygamma(2, x)
-    return np.where(is_positive, x, math.inf)
+    inverse: Array = np.where(is_positive, x, math.inf)
+    return inverse
