@@ -1,4 +1,4 @@
-"""Whether a network has learned anything: whether its outcome is better than chance."""
+"""Whether a network has learned anything, and whether it trains."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ JUDGED = ("oriented", "oriented_chance", "chance_standard_error", "oriented_best
 """The columns of trials that `is_trained` takes, in order."""
 SHARE = 0.02
 """A share of the distance from chance to the best possible value."""
+TRAINS = 0.5
+"""A seed trains if it comes at least this share of the way from chance to the best median of its workload."""
 
 
 def is_trained(

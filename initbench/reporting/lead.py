@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from initbench.reporting.results import Results
+from initbench.reporting.results import CLAIMS, Results
 from initbench.reporting.sentence import Sentence, say
 from initbench.reporting.sizes import difference_words, plain_words
+from initbench.statistics.cells import all_train
 from initbench.statistics.decisions import ALPHA
 from initbench.statistics.intervals import Estimate
-from initbench.statistics.paired import by_seed, compare_columns, compare_paired
+from initbench.statistics.paired import compare_paired
 from initbench.statistics.ranks import RankComparison
-
-CLAIMS = 2
-"""A lead is named for one of two reasons, over workloads or on one of them; each has half of the 5 %."""
+from initbench.statistics.verdicts import workload_order
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Lead:
         workload: label of the workload where it is better; empty if it is better over all workloads.
         difference: the loser's oriented outcome less the winner's, or the difference of their mean ranks, with the
             interval of the table that shows it.
-        both_train: whether the loser is better than chance too; always true over all workloads.
         is_of_ranks: whether the difference is of mean ranks.
     """
 
@@ -34,44 +32,39 @@ class Lead:
     loser: str
     workload: str
     difference: Estimate
-    both_train: bool = True
     is_of_ranks: bool = False
 
 
-def find_lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | None:
+def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
     """Return who leads over the workloads, else the clearest lead on one of them, or None.
 
     Over workloads three treatments or more are compared by ranks, two by their mean difference if they share a metric.
-    On workloads a difference counts if its interval, simultaneous over all pairs of all workloads (any of them might
-    have been named), is above 0. The largest is named, or if there are several metrics the one that is largest in units
-    of its interval. The interval given is simultaneous over the pairs of that workload.
+    On workloads the best is compared with others that train at all seeds, by `Results.suite_verdicts`. The largest
+    difference is named, or if there are several metrics the one that is largest in units of its interval. The interval
+    given is that of the workload's own table.
 
     Args:
         results: of a report.
         ranks: of its treatments, as from `comparison.rank`.
-        order: of the treatments, which decides between equal ones.
     """
     if (over := _over_workloads(results, ranks)) is not None:
         return over
-    position = {name: number for number, name in enumerate(order)}
-    groups = {str(workload): own for workload, own in results.judged.groupby("workload", sort=False) if len(own) > 1}
-    pairs = {workload: len(own) * (len(own) - 1) // 2 for workload, own in groups.items()}
-    leads: list[tuple[bool, float, Lead]] = []
-    for workload, cells in groups.items():
-        states = dict(zip(cells["treatment"], cells["state"], strict=True))
-        ranked = dict(zip(cells["treatment"], cells["ranked"], strict=True))
-        best = min(states, key=lambda name: (ranked[name], position[name]))
-        if states[best] != "trained":
-            continue
-        wide = by_seed(results.trials_on[workload], states)
-        for name in sorted(set(states) - {best}, key=position.__getitem__):
-            strict = compare_columns(wide, name, best, CLAIMS * sum(pairs.values())).on(workload)
-            if strict.has_interval and strict.low > 0:
-                shown = compare_columns(wide, name, best, pairs[workload]).on(workload)
-                lead = Lead(best, name, workload, shown, states[name] == "trained")
-                size = shown.value if results.terms.metric is not None else shown.value / shown.half_width
-                leads.append((lead.both_train, size, lead))
-    return max(leads, key=lambda item: item[:2])[2] if leads else None
+    cells = results.cells[all_train(results.cells)]
+    trains = set(zip(cells["workload"], cells["treatment"], strict=True))
+    leads: list[tuple[float, Lead]] = []
+    for workload, own in cells.groupby("workload", sort=False):
+        verdicts = results.suite_verdicts[str(workload)]
+        order = workload_order(own, verdicts)
+        shown = workload_order(own, results.verdicts[str(workload)])
+        for name, verdict in order.verdicts.items():
+            if verdict.side < 0 and (workload, name) in trains:
+                value, low, high, n = shown.verdicts[name].difference
+                difference = Estimate(0.0 - value, 0.0 - high, 0.0 - low, n)
+                size = (
+                    difference.value if results.terms.metric is not None else difference.value / difference.half_width
+                )
+                leads.append((size, Lead(order.best, name, str(workload), difference)))
+    return max(leads, key=lambda item: item[0])[1] if leads else None
 
 
 def _over_workloads(results: Results, ranks: RankComparison) -> Lead | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,8 +30,12 @@ from initbench.reporting.trials import (
 )
 from initbench.reporting.tune import Tune, tune_of, tuned_of
 from initbench.statistics.cells import cells
+from initbench.statistics.seed_variance import SeedVariance, seed_variances
+from initbench.statistics.verdicts import Verdict, workload_verdicts
 
 Made = TypeVar("Made")
+CLAIMS = 2
+"""The first screen makes two kinds of claims, over workloads and on one of them; each has half of the 5 %."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,30 @@ class Results:
     def cells(self) -> pd.DataFrame:
         """One row per treatment and workload (`statistics.cells.cells`)."""
         return cells(self.trials)
+
+    @cached_property
+    def variances(self) -> dict[str, SeedVariance]:
+        """The variances over seeds on each workload."""
+        return seed_variances(self.trials)
+
+    @cached_property
+    def verdicts(self) -> dict[str, list[Verdict]]:
+        """The verdict on each pair of treatments of a workload; at most 5 % false ones on each workload."""
+        return self._verdicts(workload_verdicts(self.cells, self.trials, self.variances))
+
+    @cached_property
+    def suite_verdicts(self) -> dict[str, list[Verdict]]:
+        """The same verdicts for the first screen: at most 5 % false ones, with the order over workloads, on all."""
+        is_ordered = len(self.metric_of) > 1
+        return self._verdicts(
+            workload_verdicts(self.cells, self.trials, self.variances, "suite", CLAIMS if is_ordered else 1)
+        )
+
+    def _verdicts(self, verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
+        on: dict[str, list[Verdict]] = {workload: [] for workload in self.metric_of}
+        for verdict in verdicts:
+            on[verdict.workload].append(verdict)
+        return on
 
     @cached_property
     def profiles(self) -> pd.DataFrame:

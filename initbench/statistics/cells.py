@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from initbench.comparing.chance import JUDGED, is_trained
+from initbench.comparing.chance import JUDGED, TRAINS, is_trained
 from initbench.comparing.formatting import natural
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COUNTS = ["workload", "treatment", "metric", "seeds", "diverged", "failed"]
 _JUDGED = ["outcome", "trained", "chance", "chance_standard_error", "best"]
-_COLUMNS = [*_COUNTS, *_JUDGED[:3], "state", "ranked"]
+_COLUMNS = [*_COUNTS, *_JUDGED[:3], "trains", "state", "ranked"]
 
 
 def trial_outcomes(trials: pd.DataFrame) -> pd.DataFrame:
@@ -67,6 +67,8 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
     - ``outcome``: the median oriented outcome over seeds, lower is better, with +∞ for a diverged one; missing if no
       trial has a result;
     - ``trained``: number of seeds that are better than chance, missing if chance is unknown;
+    - ``trains``: number of seeds that come at least half of the way from chance to the best median of their workload
+      (`chance.TRAINS`), missing if chance is unknown;
     - ``chance``: the oriented chance level, missing if unknown;
     - ``state``: ``trained``, ``untrained`` if the median is not better than chance (`trained.is_trained`), ``diverged``
       if it is +∞, ``failed`` if every trial failed, ``measured`` if nothing was trained. A cell with an unknown chance
@@ -95,7 +97,8 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
     medians = [name for column in measured for name in (column, f"{column}.saturated")]
     found = pd.DataFrame(rows, columns=[*_COUNTS, *_JUDGED, *medians])
     found = found.astype(dict.fromkeys([*_JUDGED, *medians], float))  # also where there is none
-    return found.assign(**_states(found))[[*_COLUMNS, *medians]]
+    found = found.assign(**_states(found))
+    return found.assign(trains=_training_seeds(found, trials))[[*_COLUMNS, *medians]]
 
 
 def _places(trials: pd.DataFrame) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
@@ -170,6 +173,38 @@ def _states(found: pd.DataFrame) -> dict[str, Any]:
     # Any number above all outcomes works, because only the order is used.
     ranked = np.where(untrained & np.isfinite(outcome), np.finfo(float).max, outcome)
     return {"state": state, "ranked": ranked}
+
+
+def _training_seeds(found: pd.DataFrame, trials: pd.DataFrame) -> list[float]:
+    best = found[found["state"] == "trained"].groupby("workload")["outcome"].min()
+    results = trials[trials["oriented"].notna()]
+    chance = results["oriented_chance"].to_numpy(dtype=float)
+    least = chance - TRAINS * (chance - results["workload"].map(best).to_numpy(dtype=float))
+    flags = (results["is_trained"] == 1) & (results["oriented"].to_numpy(dtype=float) <= least)
+    flags = flags.astype(float).where(results["is_trained"].notna())
+    counts = flags.groupby([results["workload"], results["treatment"]]).sum(min_count=1).to_dict()
+    return [counts.get(cell, math.nan) for cell in zip(found["workload"], found["treatment"], strict=True)]
+
+
+def all_train(cells: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return which cells train at all seeds; if chance is unknown, at which no seed diverged."""
+    return _at_all_seeds(cells, "trains")
+
+
+def all_learn(cells: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return which cells are better than chance at all seeds; if chance is unknown, at which no seed diverged."""
+    return _at_all_seeds(cells, "trained")
+
+
+def none_learns(cells: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return which cells are better than chance at no seed; if chance is unknown, at which all seeds diverged."""
+    learned = cells["trained"].fillna(cells["seeds"] - cells["diverged"])
+    return ((learned == 0) & cells["outcome"].notna()).to_numpy()
+
+
+def _at_all_seeds(cells: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+    count = cells[column].fillna(cells["seeds"] - cells["diverged"])
+    return ((count == cells["seeds"]) & cells["outcome"].notna()).to_numpy()
 
 
 def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:

@@ -36,6 +36,27 @@ def adjust(pvalues: ArrayLike, method: Literal["holm", "benjamini-hochberg"]) ->
     return adjusted
 
 
+def holm_comparisons(pvalues: ArrayLike, claims: int = 1) -> NDArray[np.int64]:
+    """Return by how many each p-value is multiplied at its step of Holm's procedure, shape (n,).
+
+    A null is rejected if and only if its p-value is below 5 % over its number: m for the least of m, m - 1 for the
+    next, and so on; from the first that is not rejected on, the number stays.
+
+    Args:
+        pvalues: shape (n,), none of them NaN.
+        claims: by which all numbers are multiplied, because the family has only 5 % / claims.
+    """
+    p = np.asarray(pvalues, dtype=float)
+    order = np.argsort(p, kind="stable")
+    steps = claims * (len(p) - np.arange(len(p)))
+    kept = np.flatnonzero(~(p[order] < ALPHA / np.maximum(steps, 1)))
+    if len(kept):
+        steps[kept[0] :] = steps[kept[0]]
+    numbers = np.empty(len(p), dtype=np.int64)
+    numbers[order] = steps
+    return numbers
+
+
 def is_rejected(pvalue: float, estimate: Estimate, no_effect: float = 0.0) -> bool:
     """Return whether a test rejects and the interval, if there is one, excludes the value of no effect.
 

@@ -11,9 +11,10 @@ import pandas as pd
 from initbench.statistics.cells import trial_outcomes
 from initbench.statistics.intervals import Estimate, mean_estimate, share_estimate
 from initbench.statistics.power import number_needed
+from initbench.statistics.seed_variance import SeedVariance, difference_estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -90,7 +91,13 @@ class PairedComparison(NamedTuple):
         return Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
+def compare_paired(
+    trials: pd.DataFrame,
+    treatment: str,
+    reference: str,
+    comparisons: int = 1,
+    variances: Mapping[str, SeedVariance] | None = None,
+) -> PairedComparison:
     """Compare a treatment with a reference, on the workloads and seeds at which both have a result.
 
     Two treatments at one seed see the same data in the same order, so their difference is free of that noise. Seeds are
@@ -103,8 +110,9 @@ def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, compari
         comparisons: number of comparisons: k - 1 if all k are compared with one that was named beforehand, and
             k (k - 1) / 2 if that one was picked by the same errors, because then any pair might have been chosen. All
             intervals have the level 1 - 5 % / comparisons.
+        variances: of the workloads, as from `seed_variance.seed_variances`, which widen the intervals over seeds.
     """
-    return compare_columns(by_seed(trials, [treatment, reference]), treatment, reference, comparisons)
+    return compare_columns(by_seed(trials, [treatment, reference]), treatment, reference, comparisons, variances)
 
 
 def by_seed(trials: pd.DataFrame, treatments: Collection[str]) -> pd.DataFrame:
@@ -114,7 +122,13 @@ def by_seed(trials: pd.DataFrame, treatments: Collection[str]) -> pd.DataFrame:
     return own.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
 
 
-def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
+def compare_columns(
+    wide: pd.DataFrame,
+    treatment: str,
+    reference: str,
+    comparisons: int = 1,
+    variances: Mapping[str, SeedVariance] | None = None,
+) -> PairedComparison:
     """Like `compare_paired`; faster for many pairs."""
     nothing = np.full(len(wide), math.nan)
     both = [wide[name].to_numpy() if name in wide else nothing for name in (treatment, reference)]
@@ -123,7 +137,7 @@ def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparis
     rows = []
     for workload in dict.fromkeys(workloads):
         first, second = (values[known][workloads == workload] for values in both)
-        mean = paired_estimate(first, second, comparisons)
+        mean = paired_estimate(first, second, comparisons, (variances or {}).get(workload))
         rows.append(
             {
                 "workload": workload,
@@ -161,17 +175,21 @@ def in_direction(by_workload: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     return by_workload.assign(difference=0.0 - by_workload["difference"], median=0.0 - by_workload["median"], **ends)
 
 
-def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -> Estimate:
-    """Return the mean over the seeds of one workload of the difference first - second, with Student's interval.
+def paired_estimate(
+    first: ArrayLike, second: ArrayLike, comparisons: int = 1, variance: SeedVariance | None = None
+) -> Estimate:
+    """Return the mean over the seeds of one workload of the difference first - second, with its interval.
 
-    No interval below 3 seeds, neither mean nor interval if a trial diverged; n counts the seeds.
+    The interval is that of `seed_variance.difference_estimate`. No interval below 3 seeds, neither mean nor interval if
+    a trial diverged; n counts the seeds.
     """
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if x.shape != y.shape:
         raise ValueError(f"both must have the same seeds, got {len(x)} and {len(y)}")
     differences = paired_differences(x, y)
     # Two diverged trials are a tie for the median, but have no mean.
-    return mean_estimate(np.where(np.isfinite(x) & np.isfinite(y), differences, math.nan), comparisons)
+    known = np.where(np.isfinite(x) & np.isfinite(y), differences, math.nan)
+    return difference_estimate(known, variance, comparisons)
 
 
 def paired_differences(errors: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,83 +1,24 @@
-"""Who trained on one workload and in which order, and who beats whom: every pair of treatments on every workload."""
+"""Which treatments differ on a workload, of every pair; who is best there, and who trains."""
 
 from __future__ import annotations
 
 import math
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from initbench.statistics.cells import complete, table
+from initbench.statistics.cells import all_learn, all_train, complete, none_learns, table
+from initbench.statistics.decisions import holm_comparisons
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import by_seed, compare_columns
+from initbench.statistics.seed_variance import SeedVariance, difference_estimate, pair_moments, pvalue, scores
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _SMALLEST = 2  # least number of workloads to compare over
-
-
-class WorkloadOrder(NamedTuple):
-    """The treatments of one workload.
-
-    Attributes:
-        outcomes: by treatment, the oriented medians over seeds of the trained ones, the best first.
-        untrained: likewise, for the untrained ones.
-        diverged: by treatment, the number of seeds at which it diverged and the number of its seeds; without treatments
-            that never did.
-        saturated: treatments whose gradient quotient is saturated.
-        differences: the best minus each other trained treatment, over seeds (`paired.paired_estimate`).
-        comparisons: number of pairs for which their intervals hold at once: the best treatment was found in the same
-            trials, so any pair might have been chosen.
-        compared: treatments with an outcome, including diverged ones.
-        seeds: trials that finished or diverged, including those without training.
-    """
-
-    outcomes: pd.Series[float]
-    untrained: pd.Series[float]
-    diverged: dict[str, tuple[int, int]]
-    saturated: list[str]
-    differences: dict[str, Estimate]
-    comparisons: int
-    compared: int
-    seeds: int
-
-    @property
-    def best(self) -> str:
-        """The treatment with the best median among the trained ones; the first by name if several share it."""
-        return str(self.outcomes.index[0])
-
-    @property
-    def behind(self) -> list[str]:
-        """The trained treatments that are significantly worse than the best, the nearest first."""
-        return [name for name, difference in self.differences.items() if difference.side() < 0]
-
-    @property
-    def leading(self) -> list[str]:
-        """The best, and the treatments that are not significantly worse."""
-        return [self.best, *(name for name in self.differences if name not in self.behind)]
-
-
-def workload_order(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[str] = ()) -> WorkloadOrder:
-    ordered = cells.sort_values("ranked", kind="stable").set_index("treatment")
-    outcomes = ordered.loc[ordered["state"] == "trained", "outcome"]
-    untrained = ordered.loc[ordered["state"] == "untrained", "outcome"]
-    compared = int(ordered["outcome"].notna().sum())
-    pairs = max(1, compared * (compared - 1) // 2)
-    workload = str(cells["workload"].iloc[0]) if len(cells) else ""
-    names = [str(name) for name in outcomes.index]
-    wide = by_seed(trials, names)
-    return WorkloadOrder(
-        outcomes,
-        untrained,
-        {str(name): (int(row.diverged), int(row.seeds)) for name, row in ordered.iterrows() if row.diverged > 0},
-        [str(name) for name in ordered.index if name in saturated],
-        {name: compare_columns(wide, names[0], name, comparisons=pairs).on(workload) for name in names[1:]},
-        pairs,
-        compared,
-        int(ordered["seeds"].sum()),
-    )
 
 
 class Verdict(NamedTuple):
@@ -88,8 +29,10 @@ class Verdict(NamedTuple):
         first: label.
         second: label.
         side: -1 if the first is significantly better, 1 if the second is, 0 if neither.
-        difference: first - second of oriented outcomes, with the interval that decides; missing if a trial diverged.
-        is_of_training: whether one of the two trains and the other does not, which decides before any difference.
+        difference: first - second of oriented outcomes, with the interval that decides, which has the level of its step
+            of Holm's procedure. No interval if the seeds of a treatment do not agree on whether they learn.
+        is_of_training: whether one of the two learns at every seed and the other at none.
+        comparisons: the number of its step.
     """
 
     workload: str
@@ -98,25 +41,155 @@ class Verdict(NamedTuple):
     side: int
     difference: Estimate
     is_of_training: bool = False
+    comparisons: int = 1
 
 
-def workload_verdicts(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Verdict]:
-    """Yield the verdict on each pair of treatments on each workload.
+class _Pairs(NamedTuple):
+    """The pairs of treatments on a workload: labels, the differences of their scores by seed, and p-values."""
 
-    If both train, it is the verdict of `workload_order`: whether the interval of the mean of the paired differences,
-    simultaneous over all pairs of treatments on that workload, excludes 0. If one of them trains and the other does
-    not, or diverges, that is the verdict.
+    workload: str
+    names: list[tuple[str, str]]
+    differences: list[Any]
+    pvalues: Any
+    learns: list[tuple[int, int]]  # 1 at all seeds, -1 at none, 0 in between
+
+
+def workload_verdicts(
+    cells: pd.DataFrame,
+    trials: pd.DataFrame,
+    variances: Mapping[str, SeedVariance],
+    family: Literal["workload", "suite"] = "workload",
+    claims: int = 1,
+) -> Iterator[Verdict]:
+    """Yield the verdict on each pair of treatments on each workload, by `seed_variance.pvalue` and Holm's procedure.
+
+    Scores are compared (`seed_variance.scores`). If both treatments learn at every seed, the verdict is of how well; if
+    one does and the other does at none, it is of training. If the seeds of one disagree, there is none: their counts
+    say more than a mean of two camps.
+
+    Args:
+        cells: of the trials.
+        trials: of a suite.
+        variances: of the same trials, as from `seed_variances`.
+        family: whether any false verdict has a probability of at most 5 % / claims on a workload, or over the suite.
+        claims: number of such families that share the 5 %.
     """
     judged = cells[cells["outcome"].notna()]
-    on = {str(name): own for name, own in trials.groupby("workload", sort=False)}
-    for workload, own in judged.groupby("workload", sort=False):
-        states = {str(name): state for name, state in zip(own["treatment"], own["state"], strict=True)}
-        wide, pairs = by_seed(on[str(workload)], states), max(1, len(states) * (len(states) - 1) // 2)
-        for first, second in combinations(states, 2):
-            found = compare_columns(wide, first, second, comparisons=pairs).on(str(workload))
-            train = [states[name] == "trained" for name in (first, second)]
-            side = found.side() if all(train) else train[1] - train[0]
-            yield Verdict(str(workload), first, second, side, found, is_of_training=train[0] != train[1])
+    groups = [
+        _pairs(str(workload), own, trials, variances)
+        for workload, own in judged.groupby("workload", sort=False)
+        if len(own) > 1
+    ]
+    for together in [groups] if family == "suite" else [[group] for group in groups]:
+        pvalues = np.concatenate([group.pvalues for group in together]) if together else np.empty(0)
+        numbers = iter(holm_comparisons(pvalues, claims).tolist())
+        for group in together:
+            yield from _judged(group, variances[group.workload], numbers)
+
+
+def _pairs(workload: str, cells: pd.DataFrame, trials: pd.DataFrame, variances: Mapping[str, SeedVariance]) -> _Pairs:
+    names = [str(name) for name in cells["treatment"]]
+    wide = scores(trials[trials["workload"] == workload]).reindex(columns=names).to_numpy(dtype=float).T
+    learns = dict(zip(names, all_learn(cells).astype(int) - none_learns(cells).astype(int), strict=True))
+    pairs = list(combinations(range(len(names)), 2))
+    differences = [wide[i] - wide[j] for i, j in pairs]
+    return _Pairs(
+        workload,
+        [(names[i], names[j]) for i, j in pairs],
+        [difference[~np.isnan(difference)] for difference in differences],
+        pvalue(*pair_moments(wide), variances[workload]),
+        [(int(learns[names[i]]), int(learns[names[j]])) for i, j in pairs],
+    )
+
+
+def _judged(pairs: _Pairs, variance: SeedVariance, numbers: Iterator[int]) -> Iterator[Verdict]:
+    for (first, second), difference, learns in zip(pairs.names, pairs.differences, pairs.learns, strict=True):
+        comparisons = next(numbers)
+        estimate = difference_estimate(difference, variance, comparisons)
+        if 0 in learns:
+            estimate = Estimate(estimate.value, math.nan, math.nan, estimate.n)
+        is_of_training = learns[0] * learns[1] < 0
+        yield Verdict(pairs.workload, first, second, estimate.side(), estimate, is_of_training, comparisons)
+
+
+class WorkloadOrder(NamedTuple):
+    """The treatments of one workload.
+
+    Attributes:
+        outcomes: by treatment, the oriented medians over seeds of those that learn at all seeds, the best first.
+        untrained: likewise, of those that learn at none and do not diverge.
+        partly: by treatment, at how many of its seeds one learns whose seeds disagree.
+        diverged: by treatment, the number of seeds at which it diverged and the number of its seeds; without treatments
+            that never did.
+        saturated: treatments whose gradient quotient is saturated.
+        verdicts: the verdict of the best against each other treatment, the best being the first of the pair.
+        compared: treatments with an outcome, including diverged ones.
+        seeds: trials that finished or diverged, including those without training.
+    """
+
+    outcomes: pd.Series[float]
+    untrained: pd.Series[float]
+    partly: dict[str, tuple[int, int]]
+    diverged: dict[str, tuple[int, int]]
+    saturated: list[str]
+    verdicts: dict[str, Verdict]
+    compared: int
+    seeds: int
+
+    @property
+    def best(self) -> str:
+        """The treatment with the best median in `outcomes`; the first by name if several share it."""
+        return str(self.outcomes.index[0])
+
+    @property
+    def differences(self) -> dict[str, Estimate]:
+        """The best minus each other treatment in `outcomes`."""
+        return {str(name): self.verdicts[str(name)].difference for name in self.outcomes.index[1:]}
+
+    @property
+    def behind(self) -> list[str]:
+        """The treatments in `outcomes` that are significantly worse than the best, the nearest first."""
+        return [name for name in self.differences if self.verdicts[name].side < 0]
+
+    @property
+    def leading(self) -> list[str]:
+        """The best, and the treatments that are not significantly worse."""
+        return [self.best, *(name for name in self.differences if name not in self.behind)]
+
+
+def workload_order(cells: pd.DataFrame, verdicts: Iterable[Verdict], saturated: Collection[str] = ()) -> WorkloadOrder:
+    """Return the order of the treatments of one workload.
+
+    Args:
+        cells: of the workload.
+        verdicts: on its pairs, as from `workload_verdicts`.
+        saturated: treatments whose gradient quotient is saturated.
+    """
+    ordered = (
+        cells.assign(first=~all_train(cells)).sort_values(["first", "ranked"], kind="stable").set_index("treatment")
+    )
+    outcomes = ordered.loc[ordered["state"] == "trained", "outcome"]
+    best = str(outcomes.index[0]) if len(outcomes) else ""
+    return WorkloadOrder(
+        outcomes,
+        ordered.loc[ordered["state"] == "untrained", "outcome"],
+        {str(name): (int(row.diverged), int(row.seeds)) for name, row in ordered.iterrows() if row.diverged > 0},
+        [str(name) for name in ordered.index if name in saturated],
+        {verdict.second: verdict for verdict in _from(best, verdicts)},
+        int(ordered["outcome"].notna().sum()),
+        int(ordered["seeds"].sum()),
+    )
+
+
+def _from(best: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+    """Yield the verdicts on a treatment, which becomes the first of each pair."""
+    for verdict in verdicts:
+        if verdict.first == best:
+            yield verdict
+        elif verdict.second == best:
+            value, low, high, n = verdict.difference
+            reversed_difference = Estimate(0.0 - value, 0.0 - high, 0.0 - low, n)  # never -0
+            yield verdict._replace(first=best, second=verdict.first, side=-verdict.side, difference=reversed_difference)
 
 
 def verdicts_over_workloads(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Verdict]:
@@ -129,7 +202,7 @@ def verdicts_over_workloads(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterat
     for first, second in combinations(names, 2):
         found = compare_columns(wide, first, second, comparisons=len(names) * (len(names) - 1) // 2)
         difference = found.judged if found.has_mean else Estimate(math.nan, math.nan, math.nan, found.workloads)
-        yield Verdict("", first, second, found.side, difference)
+        yield Verdict("", first, second, found.side, difference, comparisons=found.comparisons)
 
 
 def verdicts_side_by_side(verdicts: Mapping[str, Iterable[Verdict]]) -> pd.DataFrame:

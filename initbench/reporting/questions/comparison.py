@@ -20,7 +20,6 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import profile_panel
 from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.reporting.comparison_sentences import left_out_remark, needed_text, pair_over_workloads
-from initbench.reporting.heat_map import order_of
 from initbench.reporting.lead import find_lead, lead_sentences
 from initbench.reporting.questions.workloads import workload_sentences
 from initbench.reporting.results import Results, as_results
@@ -33,6 +32,7 @@ from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import PairedComparison, by_seed, compare_columns, in_direction
 from initbench.statistics.profiles import performance_profiles
 from initbench.statistics.ranks import RankComparison, compare_ranks
+from initbench.statistics.seed_variance import SeedVariance
 
 Against = Sequence[tuple[Metric, Mapping[str, PairedComparison]]]
 """For each metric the comparison of each treatment with the reference."""
@@ -152,18 +152,24 @@ def _facts(results: Results, reference: str) -> Comparison:
 
     return Comparison(
         ranking,
-        _against(everywhere, names, metrics, comparisons(len(names))),
-        _against(trials, [*names[:1], *ranking.whole.treatments], metrics, comparisons(every)),
+        _against(everywhere, names, metrics, comparisons(len(names)), results.variances),
+        _against(trials, [*names[:1], *ranking.whole.treatments], metrics, comparisons(every), results.variances),
         divergence_rates(results.judged, trial_outcomes(trials)),
         names[0] if names else "",
         bool(given),
     )
 
 
-def _against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, Metric], comparisons: int) -> Against:
+def _against(
+    trials: pd.DataFrame,
+    names: Sequence[str],
+    metrics: Mapping[str, Metric],
+    comparisons: int,
+    variances: Mapping[str, SeedVariance],
+) -> Against:
     """Return for each metric the comparisons of the treatments with the first, which hold for so many at once."""
     return [
-        (metric, {name: compare_columns(wide, name, names[0], comparisons=comparisons) for name in names[1:]})
+        (metric, {name: compare_columns(wide, name, names[0], comparisons, variances) for name in names[1:]})
         for metric, own in by_metric(trials, metrics)
         for wide in [by_seed(own, names)]
     ]
@@ -188,7 +194,7 @@ def _sentences(facts: Comparison, results: Results) -> Iterator[Sentence]:
 def _over_all(facts: Comparison, results: Results) -> Iterator[Sentence]:
     ranks = facts.ranking.ranks
     if not ranks.is_told:  # else the order over workloads is the first finding
-        yield from lead_sentences(find_lead(results, ranks, order_of(results)), results)
+        yield from lead_sentences(find_lead(results, ranks), results)
     if facts.is_over_workloads:
         yield ranks_sentence(ranks, results.terms.treatment, results.names.noun, results.names.treatment)
         others = [name for name in facts.ranking.treatments if name != facts.reference]

@@ -12,7 +12,7 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
 from initbench.reporting.comparison_sentences import needed_text
 from initbench.reporting.failure_sentences import all_workloads, failure_sentences, guessing, joined_failures
-from initbench.reporting.heat_map import HeatMap, heat_map, order_of
+from initbench.reporting.heat_map import HeatMap, heat_map
 from initbench.reporting.lead import Lead, find_lead, lead_sentences
 from initbench.reporting.questions.claims import claims
 from initbench.reporting.questions.comparison import rank
@@ -126,7 +126,7 @@ def overview(results: Results | str | Path) -> Answer:
     """
     results = as_results(results)
     cells, ranks = heat_map(results), rank(results).ranks
-    lead, claimed = find_lead(results, ranks, order_of(results)), claims(results)
+    lead, claimed = find_lead(results, ranks), claims(results)
     facts = Overview(
         results,
         cells,

@@ -139,7 +139,9 @@ def _leaders(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]
     leading = order.leading
     for other in [*order.behind[:1], *(leading[1:] if len(leading) == 2 else [])]:
         difference = order.differences[other]
-        yield pair_on_workload(display(order.best), display(other), difference, metric, order.comparisons)
+        yield pair_on_workload(
+            display(order.best), display(other), difference, metric, order.verdicts[other].comparisons
+        )
     if len(leading) > 2:
         values = [metric.oriented(order.outcomes[name]) for name in leading]
         text = "{who} cannot be told apart, {values}; more seeds would be needed."
@@ -175,7 +177,7 @@ def _orders(results: Results) -> dict[str, WorkloadOrder]:
     return {
         workload: workload_order(
             cells[cells["workload"] == workload],
-            results.trials_on[workload],
+            results.verdicts[workload],
             set(saturated[saturated["workload"] == workload]["treatment"]),
         )
         for workload in results.metric_of
