@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from initbench.statistics.cells import all_learn, all_train, complete, none_learns, table
+from initbench.statistics.cells import all_learn, complete, none_learns, table
 from initbench.statistics.decisions import holm_comparisons
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import by_seed, compare_columns
@@ -165,14 +165,15 @@ def workload_order(cells: pd.DataFrame, verdicts: Iterable[Verdict], saturated: 
         verdicts: on its pairs, as from `workload_verdicts`.
         saturated: treatments whose gradient quotient is saturated.
     """
-    ordered = (
-        cells.assign(first=~all_train(cells)).sort_values(["first", "ranked"], kind="stable").set_index("treatment")
-    )
-    outcomes = ordered.loc[ordered["state"] == "trained", "outcome"]
+    flags = {"learns": all_learn(cells), "never": none_learns(cells)}
+    ordered = cells.assign(**flags).sort_values("ranked", kind="stable").set_index("treatment")
+    outcomes = ordered.loc[ordered["learns"], "outcome"]
+    partly = ordered[~ordered["learns"] & ~ordered["never"] & ordered["trained"].notna()]
     best = str(outcomes.index[0]) if len(outcomes) else ""
     return WorkloadOrder(
         outcomes,
-        ordered.loc[ordered["state"] == "untrained", "outcome"],
+        ordered.loc[ordered["never"] & (ordered["state"] == "untrained"), "outcome"],
+        {str(name): (int(row.trained), int(row.seeds)) for name, row in partly.iterrows()},
         {str(name): (int(row.diverged), int(row.seeds)) for name, row in ordered.iterrows() if row.diverged > 0},
         [str(name) for name in ordered.index if name in saturated],
         {verdict.second: verdict for verdict in _from(best, verdicts)},

@@ -103,11 +103,17 @@ def workload_sentences(results: Results, workload: str) -> list[Sentence]:
 def order_sentences(
     order: WorkloadOrder, metric: Metric, treatment: str, display: Callable[[str], str] = str
 ) -> Iterator[Sentence]:
-    """Yield who is best on a workload, who did not train, who diverged, and whose GQ is saturated."""
+    """Yield who is best on a workload, who did not train or diverged and at which seeds, and whose GQ is saturated."""
     yield from _best(order, metric, treatment, display)
     if len(order.untrained):
         yield _untrained(order, metric, treatment, display)
-    yield from _diverged(order, display)
+    partly = {
+        name: (learned, seeds)
+        for name, (learned, seeds) in order.partly.items()
+        if learned + order.diverged.get(name, (0, 0))[0] < seeds
+    }
+    yield from _counts(partly, display, ("is better than guessing", "are better than guessing"))
+    yield from _counts(order.diverged, display, ("diverges", "diverge"))
     if order.saturated:
         text = "GQ is saturated for {whose}: the gradient has vanished, so GQ says nothing about curvature."
         yield say(text, whose=named([display(name) for name in order.saturated]))
@@ -121,13 +127,15 @@ def _best(order: WorkloadOrder, metric: Metric, treatment: str, display: Callabl
         yield _only(order, metric, display)
     elif len(order.outcomes):
         yield from _leaders(order, metric, display)
-    elif not len(order.untrained):
+    elif len(order.diverged) == order.compared and not order.partly:
         yield say(f"Every {treatment} diverges.")
 
 
 def _only(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -> Sentence:
     """Return the sentence on the only treatment that trained, or that did not diverge if chance is not known."""
-    text = "Only {name!b} trains: {value}." if len(order.untrained) else "Only {name!b} does not diverge: {value}."
+    text = "Only {name!b} is better than guessing at every seed: {value}."
+    if not len(order.untrained) and not order.partly:
+        text = "Only {name!b} does not diverge: {value}."
     if order.compared == 1:
         text = "{name!b}: {value}; there is nothing to compare it with."
     value = outcome_words([metric.oriented(order.outcomes.iloc[0])], metric)
@@ -144,7 +152,7 @@ def _leaders(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]
         )
     if len(leading) > 2:
         values = [metric.oriented(order.outcomes[name]) for name in leading]
-        text = "{who} cannot be told apart, {values}; more seeds would be needed."
+        text = "No difference was found between {who}: {values}; more seeds would be needed."
         who = named([display(name) for name in leading])
         yield say(text, who=who, values=outcome_words(values, metric), is_open=True)
 
@@ -160,15 +168,17 @@ def _untrained(order: WorkloadOrder, metric: Metric, treatment: str, display: Ca
     return say(text, who=who, values=outcome_words(values, metric))
 
 
-def _diverged(order: WorkloadOrder, display: Callable[[str], str]) -> Iterator[Sentence]:
-    """Yield one sentence for the treatments that diverged at equally many of their seeds, the most often first."""
+def _counts(
+    counts: Mapping[str, tuple[int, int]], display: Callable[[str], str], verbs: tuple[str, str]
+) -> Iterator[Sentence]:
+    """Yield one sentence for the treatments with equally many seeds of a kind, the most first."""
     together: dict[tuple[int, int], list[str]] = defaultdict(list)
-    for name, counts in order.diverged.items():
-        together[counts].append(display(name))
-    for (diverged, seeds), names in sorted(together.items(), key=lambda item: -item[0][0] / item[0][1]):
-        many = f"all {seeds} seeds" if diverged == seeds else f"{diverged} of {seeds} seeds"
+    for name, of_seeds in counts.items():
+        together[of_seeds].append(display(name))
+    for (number, seeds), names in sorted(together.items(), key=lambda item: -item[0][0] / item[0][1]):
+        many = f"all {seeds} seeds" if number == seeds else f"{number} of {seeds} seeds"
         at = "the only seed" if seeds == 1 else many
-        yield say(f"{{who}} {'diverges' if len(names) == 1 else 'diverge'} at {at}.", who=named(names))
+        yield say(f"{{who}} {verbs[len(names) > 1]} at {at}.", who=named(names))
 
 
 def _orders(results: Results) -> dict[str, WorkloadOrder]:
