@@ -11,6 +11,7 @@ from initbench.comparing.formatting import counted
 from initbench.reporting.heat_map import HeatMap
 from initbench.reporting.results import Results
 from initbench.reporting.sentence import Sentence, bold_names, joined, named, say
+from initbench.statistics.cells import all_train
 
 Failures = Mapping[str, tuple[str, ...]]
 """Label of a workload → labels of the treatments that fail there."""
@@ -66,6 +67,41 @@ def _begun(sentence: Sentence) -> Sentence:
 
 
 def _clause(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence:
+    """Return who fails where and at how many seeds, and whether luck may explain it."""
+    luck = ", which may be luck" if _may_be_luck(results, failing) else ""
+    return _cells(results, heat_map, failing, verbs, is_only) + say(f"{_seeds(results, failing, verbs)}{luck}")
+
+
+def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
+    """Return `` (0 of 3 seeds)``, how many seeds train or diverge of cells that fail; empty if each has one seed."""
+    cells = results.judged.set_index(["workload", "treatment"])
+    rows = cells.loc[[(workload, label) for workload, labels in failing.items() for label in labels]]
+    column = "diverged" if verbs is DIVERGED else "trained"
+    counts = rows[column].fillna(0).astype(int)
+    seeds, numbers = set(rows["seeds"].astype(int)), sorted({counts.min(), counts.max()})
+    if seeds == {1}:
+        return ""
+    many = " to ".join(map(str, numbers))
+    return f" ({many} of {seeds.pop()} seeds)" if len(seeds) == 1 else f" ({many} seeds)"
+
+
+def _may_be_luck(results: Results, failing: Failures) -> bool:
+    """Return whether others train where some fail, and too few seeds to find that difference in the whole suite.
+
+    Of the treatments that fail at every seed, each is compared with those that train at every seed.
+    """
+    trains = results.cells[all_train(results.cells)]
+    lucky = False
+    for workload, labels in failing.items():
+        training = set(trains.loc[trains["workload"] == workload, "treatment"])
+        pairs = [v for v in results.suite_verdicts[workload] if v.is_of_training and {v.first, v.second} & training]
+        for label in labels:
+            mine = [verdict for verdict in pairs if label in verdict[1:3]]
+            lucky |= bool(training) and not any(verdict.side for verdict in mine)
+    return lucky
+
+
+def _cells(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence:
     """Return who fails where, by workload or by treatment; if that is long, by a factor, else how many cells fail."""
     if len(heat_map.columns) == 1:
         return _who(results, heat_map, next(iter(failing.values())), verbs)

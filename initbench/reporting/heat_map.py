@@ -14,12 +14,11 @@ from initbench.comparing.formatting import counted, natural
 from initbench.comparing.labels import Name
 from initbench.metric import Metric
 from initbench.reporting.questions.cost import cost_texts
-from initbench.reporting.questions.workloads import comparison_frame, workload_orders
+from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.results import Results
-from initbench.statistics.cells import table
+from initbench.statistics.cells import all_train, table
 from initbench.statistics.intervals import MINIMUM_SEEDS
-from initbench.statistics.paired import compare_paired
-from initbench.statistics.verdicts import WorkloadOrder
+from initbench.statistics.verdicts import WorkloadOrder, workload_order
 
 State = Literal["trained", "untrained", "diverged", "incompatible", "failed", "missing", "measured"]
 
@@ -34,6 +33,15 @@ STATES: Mapping[State, str] = {
 }
 """What a cell says in place of its value."""
 
+Mark = Literal["best", "unresolved", "worse", ""]
+
+MARKS: Mapping[Mark, tuple[str, str]] = {
+    "best": ("●", "best"),
+    "unresolved": ("○", "no difference from the best found"),
+    "worse": ("▾", "worse than the best"),
+}
+"""The sign and the meaning of each mark. There are none below 3 seeds."""
+
 
 @dataclass(frozen=True)
 class HeatCell:
@@ -44,21 +52,35 @@ class HeatCell:
         text: the median over seeds with its unit; empty if the state says everything.
         note: after the value or the state, such as ``2 of 3 seeds``.
         level: from the workload's chance level (0) to its best value (1); NaN if it has no colour.
-        is_best: whether it is the best of its workload or not told apart from the best.
+        mark: what tests say of it beside the best of its workload, which learns at every seed; empty if they say
+            nothing.
         title: a whole sentence, shown when the pointer is over the cell.
         mean: with half the width of its interval, ``2.54 ± 0.31 %``; empty if a seed diverged or is alone.
-        is_told_apart: whether it is the best and tests tell it apart from every other treatment on the workload. From
-            one that diverged, all seeds of both have to say so, three or more of each.
+        spread: the least and the largest outcome of its seeds, ``1.9 to 2.8``; empty if a seed diverged or is alone.
+        trains: whether it trains at every seed.
+        is_told_apart: whether it is the best and tests find a difference from every other treatment on the workload.
     """
 
     state: State
     text: str = ""
     note: str = ""
     level: float = math.nan
-    is_best: bool = False
+    mark: Mark = ""
     title: str = ""
     mean: str = ""
+    spread: str = ""
+    trains: bool = False
     is_told_apart: bool = False
+
+    @property
+    def is_best(self) -> bool:
+        """Whether it is marked as the best of its workload."""
+        return self.mark == "best"
+
+    @property
+    def sign(self) -> str:
+        """The sign of its mark; empty if it has none."""
+        return MARKS[self.mark][0] if self.mark else ""
 
     @property
     def words(self) -> str:
@@ -100,7 +122,7 @@ class HeatRow(_Named):
         name: as the map shows it.
         label: its label.
         cells: one for each column.
-        trains: on how many workloads that it can run, ``2 of 2``; empty if unknown.
+        trains: on how many workloads that it can run it trains at every seed, ``2 of 2``; empty if unknown.
         cost: of its initialization, ``450 steps · 24 s`` or ``none``.
     """
 
@@ -159,9 +181,9 @@ class HeatMap:
         return any(not math.isnan(cell.level) and not STATES[cell.state] for cell in self.cells)
 
     @property
-    def has_best(self) -> bool:
-        """Whether any cell is the best of its workload or not told apart from it."""
-        return any(cell.is_best for cell in self.cells)
+    def marks(self) -> list[tuple[str, str]]:
+        """The signs that occur, each with its meaning."""
+        return [meaning for mark, meaning in MARKS.items() if any(cell.mark == mark for cell in self.cells)]
 
     @property
     def unit(self) -> str:
@@ -172,7 +194,7 @@ class HeatMap:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per cell: ``treatment, workload, state, text, note, level, is_best``; the names are short ones."""
+        """One row per cell: ``treatment, workload, state, text, note, level, is_best, mark``; names are short ones."""
         rows = [
             {
                 "treatment": row.name.text,
@@ -182,11 +204,14 @@ class HeatMap:
                 "note": cell.note,
                 "level": cell.level,
                 "is_best": cell.is_best,
+                "mark": cell.mark,
             }
             for row in self.rows
             for column, cell in zip(self.columns, row.cells, strict=True)
         ]
-        return pd.DataFrame(rows, columns=["treatment", "workload", "state", "text", "note", "level", "is_best"])
+        return pd.DataFrame(
+            rows, columns=["treatment", "workload", "state", "text", "note", "level", "is_best", "mark"]
+        )
 
 
 _LEAST_DISTANCE = 0.005
@@ -204,14 +229,14 @@ class _Facts(NamedTuple):
 
 
 def order_of(results: Results) -> list[str]:
-    """Return the treatments in the order of the map: trained on most workloads first, then by mean rank, then by name.
+    """Return the treatments in the order of the map: training on most workloads first, then by mean rank, then by name.
 
     The mean rank is over the workloads that a treatment ran on, by `cells.ranked`, as a share of those ranked there.
     """
     cells = results.cells
     ranks = table(results.judged, "ranked").rank(axis="columns")
     shares = ranks.div(ranks.count(axis="columns"), axis="index").mean(axis="index")
-    trained = cells[cells["state"] == "trained"].groupby("treatment").size()
+    trained = cells[all_train(cells)].groupby("treatment").size()
     names = sorted(set(results.trials["treatment"]), key=natural)
     return sorted(names, key=lambda name: (-int(trained.get(name, 0)), float(shares.get(name, np.inf))))
 
@@ -219,13 +244,17 @@ def order_of(results: Results) -> list[str]:
 def heat_map(results: Results) -> HeatMap:
     """Return the map of all treatments and workloads of a report."""
     names, metrics = results.names, results.metric_of
-    rows = [{str(key): value for key, value in row.items()} for row in results.cells.to_dict("records")]
+    cells = results.cells.assign(all_train=all_train(results.cells))
+    rows = [{str(key): value for key, value in row.items()} for row in cells.to_dict("records")]
     means = comparison_frame(results)[["treatment", "workload", "outcome_mean", "outcome_interval"]]
     facts = _Facts(
         results,
         {(row["treatment"], row["workload"]): row for row in rows},
         {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
-        workload_orders(results),
+        {
+            str(workload): workload_order(own, results.suite_verdicts[str(workload)])
+            for workload, own in results.cells.groupby("workload", sort=False)
+        },
         {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
     )
     several = results.terms.metric is None
@@ -261,9 +290,9 @@ def _ends(metrics: list[Metric]) -> tuple[str, str]:
 
 
 def _trains(facts: _Facts, treatment: str) -> str:
-    states = [row["state"] for (name, _), row in facts.cells.items() if name == treatment]
-    judged = [state for state in states if state in {"trained", "untrained", "diverged"}]
-    return f"{judged.count('trained')} of {len(judged)}" if judged else "–"
+    rows = [row for (name, _), row in facts.cells.items() if name == treatment]
+    judged = [row for row in rows if row["state"] in {"trained", "untrained", "diverged"}]
+    return f"{sum(row['all_train'] for row in judged)} of {len(judged)}" if judged else "–"
 
 
 def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
@@ -279,7 +308,7 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
     shown = metric.beside_title  # the map or its column is headed by the title
     text = {"trained": shown.brief(value), "measured": "not trained"}.get(state, "")
     order = facts.orders[workload]
-    is_best = state == "trained" and treatment in order.leading
+    mark = _mark(order, treatment, row)
     seeds = counted(int(row["seeds"]), "seed")
     words = {
         "trained": f"{metric.title} {shown.text(value)}, median of {seeds}",
@@ -289,35 +318,36 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
         "failed": f"{counted(int(row['failed']), 'trial')} ended with an error",
         "measured": "measured, but not trained",
     }[state]
-    best = "; the best of its column, or not told apart from it" if is_best else ""
-    is_alone = is_best and order.leading == [treatment] and order.compared > 1
+    meaning = f"; {MARKS[mark][1]}" if mark else ""
     return HeatCell(
         state,
         text,
         _note(row),
         _level(facts, row, metric),
-        is_best,
-        f"{where}: {words}{best}.",
+        mark,
+        f"{where}: {words}{meaning}.",
         _mean(facts.compared[treatment, workload], shown),
-        is_alone and _is_ahead(facts.results, workload, order),
+        _spread(facts.results.trials_on[workload], treatment, shown) if state == "trained" else "",
+        bool(row["all_train"]),
+        mark == "best" and bool(order.verdicts) and all(verdict.side < 0 for verdict in order.verdicts.values()),
     )
 
 
-def _is_ahead(results: Results, workload: str, order: WorkloadOrder) -> bool:
-    """Return whether the best of a workload differs from those that did not train and those that diverged.
+def _mark(order: WorkloadOrder, treatment: str, row: Mapping[str, Any]) -> Mark:
+    """Return the mark of a cell: the best learns at every seed; a mean of seeds that disagree is never compared."""
+    if row["state"] != "trained" or row["seeds"] < MINIMUM_SEEDS or not len(order.outcomes):
+        return ""
+    if treatment == order.best:
+        return "best"
+    return "worse" if treatment in order.behind else "unresolved"
 
-    A diverged trial has no difference, so there all seeds have to agree, three or more of each.
-    """
-    cells, trials = results.judged, results.trials
-    here, on = cells[cells["workload"] == workload].set_index("treatment"), trials[trials["workload"] == workload]
-    best = here.loc[order.best]
-    if best["seeds"] < MINIMUM_SEEDS or best["diverged"]:
-        return False
-    lost = here[here["state"] == "diverged"]
-    if (lost["diverged"] < lost["seeds"]).any() or (lost["seeds"] < MINIMUM_SEEDS).any():
-        return False
-    behind = (compare_paired(on, order.best, str(name), order.comparisons) for name in order.untrained.index)
-    return all(comparison.on(workload).side() < 0 for comparison in behind)
+
+def _spread(trials: pd.DataFrame, treatment: str, metric: Metric) -> str:
+    values = trials.loc[trials["treatment"] == treatment, "outcome"].dropna().to_numpy(dtype=float)
+    if len(values) < 2 or not np.isfinite(values).all():
+        return ""
+    low, high = (metric.brief(value, unit=False) for value in (values.min(), values.max()))
+    return f"{low} to {high}" if low != high else ""
 
 
 def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from initbench.comparing.formatting import FILTERS
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.legend import Entry
-from initbench.reporting.heat_map import HeatColumn, HeatMap
+from initbench.reporting.heat_map import MARKS, HeatColumn, HeatMap
 from initbench.reporting.page import shades
 from initbench.reporting.page.contents import Contents, by_subject, head_of
 from initbench.reporting.page.glossary import Glossary, words_of
@@ -55,6 +55,7 @@ def html_pieces(contents: Contents) -> Iterator[str]:
         sentences=contents.overview.sentences,
         heat_map=heat_map if heat_map is not None and heat_map.rows and heat_map.columns else None,
         size=_size(heat_map),
+        marks=MARKS,
         groups=_groups(heat_map),
         legend_of=lambda analysis: _legend(analysis, contents.key),
         words=words_of(_texts(contents)),

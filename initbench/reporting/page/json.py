@@ -59,7 +59,7 @@ def _sentences(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 
 
 def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
-    names = ("state", "text", "note", "level", "is_best", "is_told_apart", "mean", "title")
+    names = ("state", "text", "note", "level", "is_best", "mark", "is_told_apart", "mean", "spread", "title")
     return {
         "metric": heat_map.metric,
         "columns": [

@@ -29,6 +29,8 @@ _SPECIAL = {
     "’": "'",
     "…": r"\dots{}",
     "●": r"$\bullet$",
+    "○": r"$\circ$",
+    "▾": r"$\triangledown$",
     "·": r"$\cdot$",
     "×": r"$\times$",
     "±": r"$\pm$",
@@ -85,9 +87,9 @@ def _heat_map(contents: Contents, heat_map: HeatMap, *, means: bool) -> str:
         metric = f"{metric.removesuffix(', median of seeds')}, mean over seeds ± half the width of its 95 % interval"
     caption = escaped(f"{metric}.")
     if any(cell.is_told_apart for cell in heat_map.cells):
-        caption += " Bold: the best, told apart from every other one."
+        caption += " Bold: the best, with a difference found from every other one."
     if any(cell.is_best and not cell.is_told_apart for cell in heat_map.cells):
-        caption += r" $\dagger$: the best, or not told apart from it."
+        caption += r" $\dagger$: the best, but not with a difference found from every other one."
     lines = [[escaped(head) for head in heads]] + ([["", *map(escaped, details)]] if any(details) else [])
     label = f"{contents.title}-{'means' if means else 'medians'}"
     return _float(caption, label, "l" + "r" * len(heat_map.columns), lines, rows)

@@ -118,12 +118,14 @@ def _heat_map(heat_map: HeatMap, treatment: str) -> str:
         ]
         for row in heat_map.rows
     ]
-    legend = "\n\n● best of its column, or not told apart from it." if heat_map.has_best else ""
+    legend = "; ".join(f"{sign} {meaning}" for sign, meaning in heat_map.marks)
+    legend = f"\n\n{legend}." if legend else ""
     return _table(heads, lines, [True] + [False] * len(heat_map.columns) + [True] * (trains + costs)) + legend
 
 
 def _cell(cell: HeatCell) -> str:
-    return " ".join(filter(None, ("●" if cell.is_best else "", cell.words, cell.note and f"({cell.note})")))
+    further = ", ".join(filter(None, (cell.note, cell.spread)))
+    return " ".join(filter(None, (cell.sign, cell.words, further and f"({further})")))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[bool]) -> str:

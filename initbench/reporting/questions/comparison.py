@@ -26,7 +26,7 @@ from initbench.reporting.results import Results, as_results
 from initbench.reporting.sentence import Sentence, say
 from initbench.reporting.sizes import over_words, plain_words
 from initbench.reporting.tables import Table, table_of
-from initbench.statistics.cells import Complete, complete, table, trial_outcomes
+from initbench.statistics.cells import Complete, all_train, complete, table, trial_outcomes
 from initbench.statistics.divergence import divergence_rates
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import PairedComparison, by_seed, compare_columns, in_direction
@@ -142,7 +142,9 @@ def _facts(results: Results, reference: str) -> Comparison:
     given = label_of(reference, results.names.treatments, results.terms.treatment) if reference else ""
     if given and given not in ranking.treatments:
         raise InitbenchError(f"{reference} has no result on some workload, so nothing is compared with it over all")
-    names = sorted(ranking.treatments, key=lambda name: given not in {"", name})
+    trains = results.cells[all_train(results.cells)].groupby("treatment").size()
+    means = ranking.ranks.mean_ranks
+    names = sorted(ranking.treatments, key=lambda name: (given not in {"", name}, means[name], -trains.get(name, 0)))
     everywhere = trials[trials["workload"].isin(ranking.whole.table.index)]
     every = results.judged["treatment"].nunique()
 
@@ -396,8 +398,15 @@ def _differences_figure(
     note = f"Mean over the {names.noun}s of the paired differences, with simultaneous 95 % intervals over these."
     if missing := [row.label for row in rows if math.isnan(row.estimate.value)]:
         note += f" Not drawn, because a trial diverged: {', '.join(missing)}."
-    title = f"Differences to {reference}" + ("" if facts.is_given else ", which ranks best")
+    ranks = facts.ranking.ranks.mean_ranks
+    is_best = not facts.is_given and (ranks == ranks.min()).sum() == 1 and _trains(facts.reference, results)
+    title = f"Differences to {reference}" + (", which ranks best" if is_best else "")
     return Figure("differences", title, " ".join(row.words for row in rows), drawing, note)
+
+
+def _trains(label: str, results: Results) -> bool:
+    cells = results.cells
+    return bool((all_train(cells) & (cells["treatment"] == label)).any())
 
 
 def _ranks_figure(facts: Comparison, results: Results) -> Figure | str | None:

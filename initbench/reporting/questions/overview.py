@@ -82,12 +82,12 @@ class Overview:
 
     @property
     def trained(self) -> dict[str, int]:
-        """Label of a treatment → on how many workloads it trains, in the order of the map."""
-        return {row.label: sum(cell.state == "trained" for cell in row.cells) for row in self.map.rows}
+        """Label of a treatment → on how many workloads it trains at every seed, in the order of the map."""
+        return {row.label: sum(cell.trains for cell in row.cells) for row in self.map.rows}
 
     @property
     def everywhere(self) -> tuple[str, ...]:
-        """The labels of the treatments that train on every workload."""
+        """The labels of the treatments that train on every workload at every seed."""
         return tuple(label for label, trained in self.trained.items() if trained == len(self.map.columns))
 
     @property
@@ -185,8 +185,8 @@ def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead
         one, other = map(str, ranks.mean_ranks.index)
         paired = compare_paired(results.trials, one, other)
         return Unknown("sizes", paired.workloads, paired.needed) if not paired.is_told else None
-    shared = sum(cell.is_best for cell in cells.cells)
-    return Unknown("differences", workloads) if workloads == 1 and shared > 1 else None
+    is_open = any(cell.mark == "unresolved" for cell in cells.cells)
+    return Unknown("differences", workloads) if workloads == 1 and is_open else None
 
 
 def overview_sentences(facts: Overview) -> list[Sentence]:
@@ -280,8 +280,16 @@ def _trains(facts: Overview) -> list[Sentence]:
         who = say("Only ") + bold_names(_treatments(results, everywhere), _MOST_NAMED)
     else:
         who = say(f"{len(everywhere)} of {total} {results.terms.treatment}s")
-    text = f"{{who}} {verb} {{where}}{{values}}."
+    text = f"{{who}} {verb} {{where}}{_at_every_seed(results)}{{values}}."
     return [say(text, who=who, where=all_workloads(results), values=_values(results, everywhere))]
+
+
+def _at_every_seed(results: Results) -> str:
+    """Return ``at all 3 seeds``; empty if there is only one."""
+    seeds = set(results.judged["seeds"].astype(int))
+    if seeds == {1}:
+        return ""
+    return f" at all {seeds.pop()} seeds" if len(seeds) == 1 else " at every seed"
 
 
 def _treatments(results: Results, labels: Sequence[str]) -> list[str]:
@@ -290,6 +298,8 @@ def _treatments(results: Results, labels: Sequence[str]) -> list[str]:
 
 def _nothing_trains(facts: Overview) -> Sentence:
     cells, failure = len(facts.results.judged), facts.common_failure
+    if "trained" in facts.map.states:
+        return say(f"No {facts.results.terms.treatment} trains any {facts.results.names.noun} at every seed.")
     if failure == "diverged":
         return say(f"Nothing trains: {f'all {cells} cells diverge' if cells > 1 else 'the only cell diverges'}.")
     none = f"none of the {cells} cells is" if cells > 1 else "the only cell with a result is not"
@@ -303,8 +313,8 @@ def _trains_on_most(facts: Overview) -> Sentence:
     best = [label for label, trained in facts.trained.items() if trained == most]
     others = {label: number for label, number in facts.wherever_run.items() if label not in best and number > 1}
     text = (
-        f"No {results.terms.treatment} trains {{where}}; {{best}} {'train' if len(best) > 1 else 'trains'} on "
-        f"{most} of {len(facts.map.columns)}, the most"
+        f"No {results.terms.treatment} trains {{where}}{_at_every_seed(results)}; {{best}} "
+        f"{'train' if len(best) > 1 else 'trains'} {most} of {len(facts.map.columns)}, the most"
     )
     if others:
         on = f"on all {next(iter(others.values()))} that it ran on" if len(others) == 1 else "wherever they ran"
@@ -320,8 +330,11 @@ def _trains_on_most(facts: Overview) -> Sentence:
 def _alone(facts: Overview) -> list[Sentence]:
     results, [(label, trained)] = facts.results, facts.trained.items()
     workloads = len(facts.map.columns)
-    if workloads == 1 and trained == 0:
+    if workloads == 1 and trained == 0 and "trained" not in facts.map.states:
         return []  # the sentence on failures says so
+    if trained == 0 and "trained" in facts.map.states:
+        text = "{name!b} does not train {where} at every seed."
+        return [say(text, name=results.names.treatment(label), where=all_workloads(results))]
     on = "" if workloads == 1 else f" on {trained} of {results.names.workloads_of(workloads)}"
     values = _values(results, facts.everywhere)
     return [say(f"{{name!b}} trains{on}{{values}}.", name=results.names.treatment(label), values=values)]
@@ -365,7 +378,7 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
             + {
                 "seeds": f"whether any difference is more than chance; {seeds}, at least {unknown.needed} are needed.",
                 "metrics": f"which {one} is better over {noun}s, because their metrics differ.",
-                "differences": "the order of those that are marked as best; more seeds may find it.",
+                "differences": "which of those with an open mark are as good as the best; more seeds may tell.",
                 "order": f"an order over {noun}s; {are_few}, and {needed} to find a difference of one rank.",
                 "sizes": f"an order of the {one}s; {are_few}, and {needed}.",
             }[unknown.what]
