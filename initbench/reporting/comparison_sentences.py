@@ -1,6 +1,6 @@
 """Sentences about pairs of treatments, which several questions say: one number with its interval in each.
 
-If a pair is not told apart, a sentence says so and what would be needed; that is never evidence of no difference.
+If no difference is found, a sentence says so and what would be needed; that is never evidence of no difference.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def pair_on_workload(first: str, second: str, difference: Estimate, metric: Metr
     elif difference.side():
         return _beats(first, second, difference, metric)
     else:
-        text = f"{{first}} and {{second}} cannot be told apart; {_enough(difference, comparisons, 'seed', ' seeds')}."
+        enough = _enough(difference, comparisons, "seed", " seeds")
+        text = f"No difference was found between {{first}} and {{second}}; {enough}."
     return say(text, first=first, second=second, is_open=True)
 
 
@@ -51,15 +52,15 @@ def pair_over_workloads(
         if comparison.has_mean:
             return _beats(first, second, comparison.judged, metric, where)
         return _likelier(first, second, comparison, where, measured)
-    apart = f"cannot be told apart{where}{{measured}}"
+    no_difference = f"No difference was found between {{first}} and {{second}}{where}{{measured}}"
     if n == 0:
-        text = f"cannot be compared: no {noun}{{measured}} has a seed with a result of both"
+        text = f"{{first}} and {{second}} cannot be compared: no {noun}{{measured}} has a seed with a result of both"
     elif not comparison.has_mean:
-        text = f"{apart} because trials diverged; more {noun}s would be needed"
+        text = f"{no_difference} because trials diverged; more {noun}s would be needed"
     else:
         counted = ("seed", " seeds") if comparison.is_over_seeds else (noun, "")
-        text = f"{apart}; {_enough(comparison.judged, comparison.comparisons, *counted)}"
-    return say(f"{{first}} and {{second}} {text}.", first=first, second=second, measured=measured, is_open=True)
+        text = f"{no_difference}; {_enough(comparison.judged, comparison.comparisons, *counted)}"
+    return say(f"{text}.", first=first, second=second, measured=measured, is_open=True)
 
 
 def needed_text(needed: int | None, units: str = "") -> str:

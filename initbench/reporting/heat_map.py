@@ -327,7 +327,7 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
         mark,
         f"{where}: {words}{meaning}.",
         _mean(facts.compared[treatment, workload], shown),
-        _spread(facts.results.trials_on[workload], treatment, shown) if state == "trained" else "",
+        _spread(facts.results.trials_on[workload], row, shown) if state == "trained" else "",
         bool(row["all_train"]),
         mark == "best" and bool(order.verdicts) and all(verdict.side < 0 for verdict in order.verdicts.values()),
     )
@@ -342,9 +342,9 @@ def _mark(order: WorkloadOrder, treatment: str, row: Mapping[str, Any]) -> Mark:
     return "worse" if treatment in order.behind else "unresolved"
 
 
-def _spread(trials: pd.DataFrame, treatment: str, metric: Metric) -> str:
-    values = trials.loc[trials["treatment"] == treatment, "outcome"].dropna().to_numpy(dtype=float)
-    if len(values) < 2 or not np.isfinite(values).all():
+def _spread(trials: pd.DataFrame, row: Mapping[str, Any], metric: Metric) -> str:
+    values = trials.loc[trials["treatment"] == row["treatment"], "outcome"].dropna().to_numpy(dtype=float)
+    if row["seeds"] < 2 or row["diverged"]:
         return ""
     low, high = (metric.brief(value, unit=False) for value in (values.min(), values.max()))
     return f"{low} to {high}" if low != high else ""

@@ -1,4 +1,4 @@
-"""The lead: the one difference that the first screen names, if any can be told."""
+"""The lead: the one difference that the first screen names, if any is found."""
 
 from __future__ import annotations
 

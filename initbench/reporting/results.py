@@ -30,7 +30,7 @@ from initbench.reporting.trials import (
 )
 from initbench.reporting.tune import Tune, tune_of, tuned_of
 from initbench.statistics.cells import cells
-from initbench.statistics.seed_variance import SeedVariance, seed_variances
+from initbench.statistics.seed_variance import SuiteVariances, suite_variances
 from initbench.statistics.verdicts import Verdict, workload_verdicts
 
 Made = TypeVar("Made")
@@ -129,9 +129,9 @@ class Results:
         return cells(self.trials)
 
     @cached_property
-    def variances(self) -> dict[str, SeedVariance]:
+    def variances(self) -> SuiteVariances:
         """The variances over seeds on each workload."""
-        return seed_variances(self.trials)
+        return suite_variances(self.trials, self.cells)
 
     @cached_property
     def verdicts(self) -> dict[str, list[Verdict]]:

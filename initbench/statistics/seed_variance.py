@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from initbench.statistics.cells import all_learn
 from initbench.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, Estimate, mean_estimate
 
 if TYPE_CHECKING:
@@ -77,6 +78,39 @@ def seed_variances(trials: pd.DataFrame) -> dict[str, SeedVariance]:
         row[:, : table.shape[1]] = table
     found = variances(x, _units(trials, list(groups)))
     return {name: SeedVariance(*(array[i] for array in found)) for i, name in enumerate(groups)}
+
+
+class SuiteVariances(NamedTuple):
+    """The variances of the two questions that a suite is asked.
+
+    Attributes:
+        training: by workload, from the scores of all treatments: whether they train.
+        outcome: by workload, from those that learn at every seed: how well. A treatment that fails at some seeds says
+            nothing about how much the outcomes of the others vary.
+        learning: the workloads and treatments that learn at every seed.
+    """
+
+    training: dict[str, SeedVariance]
+    outcome: dict[str, SeedVariance]
+    learning: set[tuple[str, str]]
+
+    def of(self, workload: str, first: str, second: str) -> SeedVariance:
+        """Return the variances for a pair of treatments on a workload."""
+        return (self.outcome if {(workload, first), (workload, second)} <= self.learning else self.training)[workload]
+
+    def on(self, first: str, second: str) -> dict[str, SeedVariance]:
+        """Return the variances for a pair of treatments on each workload."""
+        return {workload: self.of(workload, first, second) for workload in self.training}
+
+
+def suite_variances(trials: pd.DataFrame, cells: pd.DataFrame) -> SuiteVariances:
+    """Return the variances of a suite's trials and their cells."""
+    learns = cells[all_learn(cells)]
+    learning = set(zip(learns["workload"], learns["treatment"], strict=True))
+    pairs = zip(trials["workload"], trials["treatment"], strict=True)
+    return SuiteVariances(
+        seed_variances(trials), seed_variances(trials[[pair in learning for pair in pairs]]), learning
+    )
 
 
 def _units(trials: pd.DataFrame, workloads: list[str]) -> Array:

@@ -13,7 +13,14 @@ from initbench.statistics.cells import all_learn, complete, none_learns, table
 from initbench.statistics.decisions import holm_comparisons
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import by_seed, compare_columns
-from initbench.statistics.seed_variance import SeedVariance, difference_estimate, pair_moments, pvalue, scores
+from initbench.statistics.seed_variance import (
+    SeedVariance,
+    SuiteVariances,
+    difference_estimate,
+    pair_moments,
+    pvalue,
+    scores,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -44,20 +51,22 @@ class Verdict(NamedTuple):
     comparisons: int = 1
 
 
-class _Pairs(NamedTuple):
-    """The pairs of treatments on a workload: labels, the differences of their scores by seed, and p-values."""
+class _Pair(NamedTuple):
+    """A pair of treatments on a workload: the differences of their scores by seed, and how these are judged."""
 
     workload: str
-    names: list[tuple[str, str]]
-    differences: list[Any]
-    pvalues: Any
-    learns: list[tuple[int, int]]  # 1 at all seeds, -1 at none, 0 in between
+    first: str
+    second: str
+    differences: Any
+    variance: SeedVariance
+    pvalue: float
+    learns: tuple[int, int]  # 1 at all seeds, -1 at none, 0 in between
 
 
 def workload_verdicts(
     cells: pd.DataFrame,
     trials: pd.DataFrame,
-    variances: Mapping[str, SeedVariance],
+    variances: SuiteVariances,
     family: Literal["workload", "suite"] = "workload",
     claims: int = 1,
 ) -> Iterator[Verdict]:
@@ -70,46 +79,39 @@ def workload_verdicts(
     Args:
         cells: of the trials.
         trials: of a suite.
-        variances: of the same trials, as from `seed_variances`.
+        variances: of the same trials, as from `suite_variances`.
         family: whether any false verdict has a probability of at most 5 % / claims on a workload, or over the suite.
         claims: number of such families that share the 5 %.
     """
     judged = cells[cells["outcome"].notna()]
     groups = [
-        _pairs(str(workload), own, trials, variances)
-        for workload, own in judged.groupby("workload", sort=False)
-        if len(own) > 1
+        list(_pairs(str(workload), own, trials, variances)) for workload, own in judged.groupby("workload", sort=False)
     ]
-    for together in [groups] if family == "suite" else [[group] for group in groups]:
-        pvalues = np.concatenate([group.pvalues for group in together]) if together else np.empty(0)
-        numbers = iter(holm_comparisons(pvalues, claims).tolist())
-        for group in together:
-            yield from _judged(group, variances[group.workload], numbers)
+    families = [[pair for group in groups for pair in group]] if family == "suite" else groups
+    for pairs in families:
+        numbers = holm_comparisons([pair.pvalue for pair in pairs], claims).tolist()
+        for pair, comparisons in zip(pairs, numbers, strict=True):
+            yield _verdict(pair, comparisons)
 
 
-def _pairs(workload: str, cells: pd.DataFrame, trials: pd.DataFrame, variances: Mapping[str, SeedVariance]) -> _Pairs:
+def _pairs(workload: str, cells: pd.DataFrame, trials: pd.DataFrame, variances: SuiteVariances) -> Iterator[_Pair]:
     names = [str(name) for name in cells["treatment"]]
     wide = scores(trials[trials["workload"] == workload]).reindex(columns=names).to_numpy(dtype=float).T
-    learns = dict(zip(names, all_learn(cells).astype(int) - none_learns(cells).astype(int), strict=True))
-    pairs = list(combinations(range(len(names)), 2))
-    differences = [wide[i] - wide[j] for i, j in pairs]
-    return _Pairs(
-        workload,
-        [(names[i], names[j]) for i, j in pairs],
-        [difference[~np.isnan(difference)] for difference in differences],
-        pvalue(*pair_moments(wide), variances[workload]),
-        [(int(learns[names[i]]), int(learns[names[j]])) for i, j in pairs],
-    )
+    learns = (all_learn(cells).astype(int) - none_learns(cells).astype(int)).tolist()
+    means, squares, seeds = pair_moments(wide)
+    for number, (i, j) in enumerate(combinations(range(len(names)), 2)):
+        variance, differences = variances.of(workload, names[i], names[j]), wide[i] - wide[j]
+        p = float(pvalue(means[number], squares[number], seeds[number], variance)) if learns[i] and learns[j] else 1.0
+        kept = differences[~np.isnan(differences)]
+        yield _Pair(workload, names[i], names[j], kept, variance, p, (learns[i], learns[j]))
 
 
-def _judged(pairs: _Pairs, variance: SeedVariance, numbers: Iterator[int]) -> Iterator[Verdict]:
-    for (first, second), difference, learns in zip(pairs.names, pairs.differences, pairs.learns, strict=True):
-        comparisons = next(numbers)
-        estimate = difference_estimate(difference, variance, comparisons)
-        if 0 in learns:
-            estimate = Estimate(estimate.value, math.nan, math.nan, estimate.n)
-        is_of_training = learns[0] * learns[1] < 0
-        yield Verdict(pairs.workload, first, second, estimate.side(), estimate, is_of_training, comparisons)
+def _verdict(pair: _Pair, comparisons: int) -> Verdict:
+    estimate = difference_estimate(pair.differences, pair.variance, comparisons)
+    if 0 in pair.learns:
+        estimate = Estimate(estimate.value, math.nan, math.nan, estimate.n)
+    is_of_training = pair.learns[0] * pair.learns[1] < 0
+    return Verdict(*pair[:3], estimate.side(), estimate, is_of_training, comparisons)
 
 
 class WorkloadOrder(NamedTuple):

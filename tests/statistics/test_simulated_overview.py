@@ -6,6 +6,7 @@ The slow ones print the table of docs/statistics.md:
 """
 
 import math
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,10 +15,13 @@ from scipy import stats
 from simulations import ALPHA, WORLDS, differences, excludes_zero, limit, percent, rank_pvalues, show
 from worlds import Setting, frame, null_worlds, table
 
-from initbench.reporting.heat_map import order_of
-from initbench.reporting.lead import CLAIMS, find_lead
+from initbench.reporting.lead import find_lead
+from initbench.reporting.results import CLAIMS
 from initbench.statistics.cells import cells
+from initbench.statistics.decisions import holm_comparisons
 from initbench.statistics.ranks import compare_ranks
+from initbench.statistics.seed_variance import SeedVariance, pair_moments, pvalue, suite_variances, variances
+from initbench.statistics.verdicts import workload_verdicts
 
 SIZES = [(workloads, treatments) for workloads in (1, 2, 4, 8) for treatments in (2, 4, 10)]
 NOISE = {
@@ -65,16 +69,27 @@ def over_two(y):
 
 
 def on_one(y):
-    """Return in which worlds the best of some workload is told apart from another treatment there."""
-    found, first, second = differences(y)
-    medians = np.median(y, axis=-1)
-    best = medians.argmin(axis=2)
+    """Return in which worlds the best of some workload is found to differ from another treatment there.
+
+    Treatments that diverge at a seed are compared with none; they count among the pairs.
+    """
+    is_whole = np.isfinite(y).all(axis=-1)
+    scores = np.where(is_whole[..., None], y, np.nan)
+    found = variances(scores)
+    means, squares, seeds = pair_moments(scores)
+    of = SeedVariance(*(np.asarray(values)[..., None] for values in found))
+    pvalues = pvalue(means, squares, seeds, of)
+    claims = CLAIMS if y.shape[1] > 1 else 1
+    flat = pvalues.reshape(len(y), -1)
+    rejected = np.array([world < ALPHA / holm_comparisons(world, claims) for world in flat]).reshape(pvalues.shape)
+    first, second = np.array(list(combinations(range(y.shape[2]), 2))).T
+    best = np.where(is_whole, np.median(y, axis=-1), np.inf).argmin(axis=2)
     with_best = (first[:, None] == best[:, None]) | (second[:, None] == best[:, None])
-    spread = np.ptp(np.where(np.isfinite(found), found, 0.0), axis=-1) > 1e-12
-    comparisons = CLAIMS * y.shape[1] * len(first)
-    # What is told has to be on the side of the best by its median.
+    with_best &= np.moveaxis(is_whole[:, :, first] & is_whole[:, :, second], 2, 1)
+    # What is found has to be on the side of the best by its median.
     sign = np.where(first[:, None] == best[:, None], -1, 1)
-    return (excludes_zero(found, comparisons) & spread & with_best & (sign * found.mean(axis=-1) > 0)).any(axis=(1, 2))
+    on_side = sign * np.moveaxis(means, 2, 1) > 0
+    return (np.moveaxis(rejected, 2, 1) & with_best & on_side).any(axis=(1, 2))
 
 
 def named(y):
@@ -85,11 +100,24 @@ def named(y):
 def lead_of(world):
     """Return the leader that the report names in one world, (workloads, treatments, seeds)."""
     trials = frame(world)
-    judged = cells(trials.assign(oriented_chance=np.nan, chance_standard_error=np.nan, oriented_best=np.nan))
-    on = {str(workload): own for workload, own in trials.groupby("workload", sort=False)}
-    terms = SimpleNamespace(metric="error")
-    results = SimpleNamespace(trials=trials, trials_on=on, cells=judged, judged=judged, terms=terms)
-    return find_lead(results, compare_ranks(table(np.median(world, axis=-1))), order_of(results))
+    judged = cells(trials)
+    of, claims = suite_variances(trials, judged), CLAIMS if len(world) > 1 else 1
+
+    def verdicts(*family):
+        found = {str(workload): [] for workload in judged["workload"]}
+        for verdict in workload_verdicts(judged, trials, of, *family):
+            found[verdict.workload].append(verdict)
+        return found
+
+    results = SimpleNamespace(
+        trials=trials,
+        cells=judged,
+        judged=judged,
+        verdicts=verdicts(),
+        suite_verdicts=verdicts("suite", claims),
+        terms=SimpleNamespace(metric="error"),
+    )
+    return find_lead(results, compare_ranks(table(np.median(world, axis=-1))))
 
 
 # The fast ones.

@@ -15,6 +15,7 @@ from tuned import own_choice
 from worlds import frame
 
 from initbench.statistics.cells import cells
+from initbench.statistics.seed_variance import suite_variances
 from initbench.statistics.verdicts import workload_verdicts
 
 WORLDS = 4000
@@ -78,8 +79,8 @@ def false_verdicts(how, curvature, seeds, number=WORLDS):
 def verdict_of(world):
     """Return whether the report's own code tells the treatments of one world apart, (2, seeds)."""
     trials = frame(world[None])
-    judged = cells(trials.assign(oriented_chance=np.nan, chance_standard_error=np.nan, oriented_best=np.nan))
-    [verdict] = workload_verdicts(judged, trials)
+    judged = cells(trials)
+    [verdict] = workload_verdicts(judged, trials, suite_variances(trials, judged))
     assert not verdict.is_of_training
     return verdict.side != 0
 

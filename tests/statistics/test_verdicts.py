@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 from worlds import Setting, frame, null_worlds, related_worlds, simpson_worlds, table
 
+from initbench.comparing.chance import JUDGED, is_trained
 from initbench.statistics.cells import cells, trial_outcomes
 from initbench.statistics.cost import spent
 from initbench.statistics.decisions import is_rejected
@@ -25,9 +26,10 @@ from initbench.statistics.power import (
 )
 from initbench.statistics.profiles import fastest
 from initbench.statistics.ranks import compare_ranks, workloads_for_one_rank
+from initbench.statistics.seed_variance import suite_variances
 from initbench.statistics.selection import selection
 from initbench.statistics.variance import split_variance
-from initbench.statistics.verdicts import workload_order
+from initbench.statistics.verdicts import workload_order, workload_verdicts
 
 inf, nan = math.inf, math.nan
 
@@ -278,12 +280,22 @@ def test_the_standing_of_one_workload():
     outcome[0, 4, 1:] = inf
     trials = frame(outcome)
     trials = trials.assign(oriented_chance=0.9, chance_standard_error=0.01, oriented_best=0.0)
-    found = workload_order(cells(trials), trials, saturated=["i3"])
+    judged = cells(trials.assign(is_trained=is_trained(*(trials[column] for column in JUDGED))))
+    variances = suite_variances(trials, judged)
+    found = workload_order(judged, workload_verdicts(judged, trials, variances), saturated=["i3"])
     assert found.best == "i0"
     assert found.leading == ["i0", "i1"]
     assert found.behind == ["i2"]
     assert list(found.untrained.index) == ["i3"]
     assert found.diverged == {"i4": (2, 3)}
     assert found.saturated == ["i3"]
-    assert (found.compared, found.comparisons, found.seeds) == (5, 10, 15)
-    assert found.differences["i2"] == paired_estimate(outcome[0, 0], outcome[0, 2], 10)
+    assert found.partly == {"i4": (1, 3)}
+    assert (found.compared, found.seeds) == (5, 15)
+    verdicts = found.verdicts
+    assert (verdicts["i3"].side, verdicts["i3"].is_of_training) == (-1, True)
+    assert math.isnan(verdicts["i4"].difference.low)  # two camps have no interval
+    for name in ("i1", "i2"):
+        given = paired_estimate(
+            outcome[0, 0], outcome[0, int(name[1])], verdicts[name].comparisons, variances.outcome["w0"]
+        )
+        assert found.differences[name] == pytest.approx(given, rel=1e-12)

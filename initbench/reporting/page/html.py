@@ -125,4 +125,4 @@ def _texts(contents: Contents) -> Iterator[str]:
             yield from (figure.title, figure.note)
     if contents.overview.heat_map is not None:
         yield from {cell.words for cell in contents.overview.heat_map.cells}
-    yield "trial workload interval told apart " + contents.terms.treatment
+    yield "trial workload interval difference found " + contents.terms.treatment

@@ -32,7 +32,7 @@ from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import PairedComparison, by_seed, compare_columns, in_direction
 from initbench.statistics.profiles import performance_profiles
 from initbench.statistics.ranks import RankComparison, compare_ranks
-from initbench.statistics.seed_variance import SeedVariance
+from initbench.statistics.seed_variance import SuiteVariances
 
 Against = Sequence[tuple[Metric, Mapping[str, PairedComparison]]]
 """For each metric the comparison of each treatment with the reference."""
@@ -167,11 +167,17 @@ def _against(
     names: Sequence[str],
     metrics: Mapping[str, Metric],
     comparisons: int,
-    variances: Mapping[str, SeedVariance],
+    variances: SuiteVariances,
 ) -> Against:
     """Return for each metric the comparisons of the treatments with the first, which hold for so many at once."""
     return [
-        (metric, {name: compare_columns(wide, name, names[0], comparisons, variances) for name in names[1:]})
+        (
+            metric,
+            {
+                name: compare_columns(wide, name, names[0], comparisons, variances.on(name, names[0]))
+                for name in names[1:]
+            },
+        )
         for metric, own in by_metric(trials, metrics)
         for wide in [by_seed(own, names)]
     ]
@@ -233,7 +239,9 @@ def ranks_sentence(
         return say(f"No order is found over {over}; {needed_text(needed)} to find {what}.", is_open=True)
     if not len(ranks.behind):
         count = len(ranks.mean_ranks)
-        return say(f"{count} {treatment}s differ in rank over {over}, but no two of them can be told apart.")
+        return say(
+            f"{count} {treatment}s differ in rank over {over}, but no difference was found between any two of them."
+        )
     first, *tied = map(display, ranks.leaders)
     who = say("{first!b} ranks first", first=first)
     if tied:

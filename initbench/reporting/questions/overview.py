@@ -65,7 +65,7 @@ class Overview:
     Attributes:
         results: of the report.
         map: the heat map.
-        lead: who is better than whom; None if that cannot be told.
+        lead: who is better than whom; None if no difference is found.
         cost: of initialization; None if it is small.
         unknown: None if nothing of the kind is unknown.
         change: the difference that own values make in a tuned suite; None if there is nothing to compare.

@@ -19,7 +19,7 @@ from initbench.reporting.tables import table_of
 from initbench.reporting.tune import Tune
 from initbench.statistics.cells import cells, complete, table
 from initbench.statistics.ranks import compare_ranks
-from initbench.statistics.seed_variance import seed_variances
+from initbench.statistics.seed_variance import suite_variances
 from initbench.statistics.verdicts import verdicts_over_workloads, verdicts_side_by_side, workload_verdicts
 
 Row = Mapping[Hashable, Any]
@@ -77,7 +77,8 @@ def _facts(results: Results) -> Protocols:
     tuned = {name: trials[trials["protocols"].notna()] for name, trials in results.trials_under.items()}
     of = {name: cells(trials) for name, trials in tuned.items()}
     verdicts = {
-        name: list(workload_verdicts(of[name], trials, seed_variances(trials))) for name, trials in tuned.items()
+        name: list(workload_verdicts(of[name], trials, suite_variances(trials, of[name])))
+        for name, trials in tuned.items()
     }
     if results.terms.metric is not None:
         for name, trials in tuned.items():

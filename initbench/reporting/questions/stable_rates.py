@@ -111,7 +111,7 @@ def _sentences(cells: Cells, results: Results) -> Iterator[Sentence]:
         low, high = (fold(end) if ratio.has_interval else "" for end in (ratio.low, ratio.high))
         size = interval_words(f"{'at least ' if is_open else ''}{fold(ratio.value)} times", low, high)
         told = ratio.has_interval and ratio.low > 1
-        end = "" if told else "; it cannot be told apart from 1"
+        end = "" if told else "; no difference from 1 was found"
         yield say(
             f"{{name!b}}: the largest stable rate is {size} the best one{over}{end}.", name=name, is_open=not told
         )

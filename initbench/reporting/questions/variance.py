@@ -59,10 +59,10 @@ def _sentence(split: VarianceSplit, metric: Metric, results: Results, subject: s
     if split.is_too_small:
         workloads, treatments, seeds = split.shape
         have = f"{counted(workloads, noun)}, {counted(treatments, treatment)} and {counted(seeds, 'seed')}"
-        text = f"This cannot be told from a complete table of {have}; at least 2 of each are needed."
+        text = f"A complete table of {have} is too small to tell; at least 2 of each are needed."
         return say(text, is_open=True, subject=subject)
     if not split.is_known:
-        text = "This cannot be told: all outcomes are equal, so there is no variance to split."
+        text = "All outcomes are equal, so there is no variance to split."
         return say(text, is_open=True, subject=subject)
     name, share = split.largest
     where = {

@@ -133,8 +133,10 @@ def _best(order: WorkloadOrder, metric: Metric, treatment: str, display: Callabl
 
 def _only(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -> Sentence:
     """Return the sentence on the only treatment that trained, or that did not diverge if chance is not known."""
-    text = "Only {name!b} is better than guessing at every seed: {value}."
-    if not len(order.untrained) and not order.partly:
+    text = "Only {name!b} trains: {value}."
+    if order.partly:
+        text = "Only {name!b} is better than guessing at every seed: {value}."
+    elif not len(order.untrained):
         text = "Only {name!b} does not diverge: {value}."
     if order.compared == 1:
         text = "{name!b}: {value}; there is nothing to compare it with."
@@ -143,7 +145,7 @@ def _only(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -
 
 
 def _leaders(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -> Iterator[Sentence]:
-    """Yield whom the best beats most narrowly, then who cannot be told apart from it."""
+    """Yield whom the best beats most narrowly, then those from which no difference was found."""
     leading = order.leading
     for other in [*order.behind[:1], *(leading[1:] if len(leading) == 2 else [])]:
         difference = order.differences[other]

@@ -7,6 +7,7 @@ import pytest
 from ledgers import BITS, ERROR, R_SQUARED
 from worlds import frame, table
 
+from initbench.comparing.chance import JUDGED, is_trained
 from initbench.reporting.comparison_sentences import pair_on_workload, pair_over_workloads
 from initbench.reporting.questions.comparison import ranks_sentence
 from initbench.reporting.questions.cost import spent_sentence
@@ -20,7 +21,8 @@ from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import compare_paired, paired_estimate
 from initbench.statistics.power import number_needed
 from initbench.statistics.ranks import compare_ranks
-from initbench.statistics.verdicts import workload_order
+from initbench.statistics.seed_variance import suite_variances
+from initbench.statistics.verdicts import workload_order, workload_verdicts
 
 inf, nan = math.inf, math.nan
 TERMS = Terms(ERROR)
@@ -74,14 +76,14 @@ def test_what_would_tell_two_apart():
     near = Estimate(0.002, -0.003, 0.007, 5)
     found = pair_on_workload("kaiming", "xavier", near, ERROR, comparisons=6)
     needed = number_needed(near, 6)
-    assert found.text == f"kaiming and xavier cannot be told apart; about {needed} seeds would be needed."
+    assert found.text == f"No difference was found between kaiming and xavier; about {needed} seeds would be needed."
     assert found.is_open
     for few in (paired_estimate([0.1, 0.2], [0.3, 0.3]), Estimate(nan, nan, nan, 0), Estimate(nan, nan, nan, 3)):
         assert pair_on_workload("a", "b", few, ERROR).is_open
     equal = pair_on_workload("a", "b", paired_estimate([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]), ERROR)
-    assert equal.text == "a and b cannot be told apart; their difference is the same at every seed."
+    assert equal.text == "No difference was found between a and b; their difference is the same at every seed."
     hopeless = pair_on_workload("a", "b", Estimate(1e-6, -0.1, 0.1, 5), ERROR)
-    assert hopeless.text == "a and b cannot be told apart; even 10,000 seeds might not be enough."
+    assert hopeless.text == "No difference was found between a and b; even 10,000 seeds might not be enough."
     assert "3 seeds" in pair_on_workload("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3]), ERROR).text
 
 
@@ -124,7 +126,9 @@ def on_one_network(medians, *, chance=0.9, diverged=(), saturated=()):
     for i in diverged:
         outcome[0, i] = inf
     trials = frame(outcome).assign(oriented_chance=chance, chance_standard_error=0.001, oriented_best=0.0)
-    return list(order_sentences(workload_order(cells(trials), trials, saturated), ERROR, "initializer"))
+    judged = cells(trials.assign(is_trained=is_trained(*(trials[column] for column in JUDGED))))
+    verdicts = workload_verdicts(judged, trials, suite_variances(trials, judged))
+    return list(order_sentences(workload_order(judged, verdicts, saturated), ERROR, "initializer"))
 
 
 def test_one_network_with_everything_that_can_happen():
@@ -133,7 +137,7 @@ def test_one_network_with_everything_that_can_happen():
     )
     assert best.text.startswith("i0 beats i2 by 28")
     assert open_pair.is_open
-    assert open_pair.text.startswith("i0 and i1 cannot be told apart; about ")
+    assert open_pair.text.startswith("No difference was found between i0 and i1; about ")
     assert plain(untrained) == "i3 does not train: 90.0 % test error, no better than guessing."
     assert diverged.text == "i4 diverges at all 3 seeds."
     assert saturated.text.startswith("GQ is saturated for i3: the gradient has vanished")
