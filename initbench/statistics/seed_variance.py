@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 FEW_SEEDS = 5
 """Up to this number of seeds, a pair's own variance is shrunk toward its workload's."""
 _BLOCK_SEEDS = 7  # up to this number, the workload's variance decides too: seeds that fail can agree by luck
-_CAREFUL = 0.2  # lower quantile of χ², for an upper limit of the variance of log variances
-_FEW_FREEDOM = 6  # below it, a workload's variance needs the suite's beside it
+_CAREFUL = 0.25  # lower quantile of χ², for an upper limit of the variance of log variances
+_FEW_TREATMENTS = 4  # up to this number, a workload's variance needs the suite's beside it
 _MOST_FREEDOM = 1e3  # of the prior; more is the same
 
 
@@ -125,8 +125,9 @@ def variances(x: Array, unit: ArrayLike = 1.0) -> SeedVariance:
 
     The degrees of freedom d₀ of the prior follow from how much the pairs' variances s² differ within workloads: log s²
     has the variance ψ′(d/2) + ψ′(d₀/2), d = seeds - 1 (Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, section 6.2).
-    The careful d₀ takes the upper limit of a one-sided 80 % interval for that variance, treating the k treatments of a
-    workload as k - 2 independent values. Pairs whose differences are all equal say nothing about d₀.
+    The careful d₀ takes the upper limit of a one-sided 75 % interval for that variance, treating the k treatments of a
+    workload as k - 2 independent values; it is at most the degrees of freedom of `block` that are not the pair's own,
+    (k - 2) d. Pairs whose differences are all equal say nothing about d₀.
 
     Args:
         x: scores, (..., workloads, treatments, seeds); NaN if there is none.
@@ -143,13 +144,15 @@ def variances(x: Array, unit: ArrayLike = 1.0) -> SeedVariance:
         deviation = x - np.nansum(x, axis=(-2, -1), keepdims=True) / numbers
         total = np.nansum(deviation**2, axis=(-2, -1)) / numbers[..., 0, 0]
         pooled = [_over_suite(block / scale, freedom) * scale for scale in (np.asarray(unit, dtype=float) ** 2, total)]
-    shape, has_more = block.shape, (freedom > 0).sum(axis=-1, keepdims=True) > 1
+    prior = _prior_freedom(variance, d, known & (variance > 0), treatments)[..., None]
+    others = freedom * (treatments - 2) / np.maximum(treatments - 1, 1)
+    has_more = (freedom > 0).sum(axis=-1, keepdims=True) > 1
     return SeedVariance(
         block,
         freedom,
-        np.broadcast_to(_prior_freedom(variance, d, known & (variance > 0), treatments)[..., None], shape),
-        np.where((freedom < _FEW_FREEDOM) & has_more, np.fmin(*pooled), math.nan),
-        np.broadcast_to(freedom.sum(axis=-1, keepdims=True), shape),
+        np.clip(prior, 0, np.maximum(others, 0)),
+        np.where((treatments <= _FEW_TREATMENTS) & has_more, np.fmin(*pooled), math.nan),
+        np.broadcast_to(freedom.sum(axis=-1, keepdims=True), block.shape),
     )
 
 
