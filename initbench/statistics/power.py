@@ -131,8 +131,8 @@ def _half_widths(seeds: int, comparisons: int, treatments: int, workloads: int) 
 def _simulated(seeds: int, treatments: int, workloads: int) -> list[tuple[Array, Array]]:
     """Return the `seed_variance.conditions` of all pairs of simulated suites whose paired differences have variance 1.
 
-    Suites with more than 20 workloads or 30 treatments are judged as if they had so many. Above `FEW_SEEDS` seeds the
-    workloads do not share anything, so one is enough.
+    Suites with more than 20 workloads or 30 treatments find a little more than these numbers, at which they are
+    simulated. With more than `FEW_SEEDS` seeds each workload is judged by itself, so one is simulated.
     """
     k, w = min(treatments, 30), min(workloads, 20) if seeds <= FEW_SEEDS else 1
     number = min(1000, max(100, _PAIRS // (w * k * (k - 1) // 2)))
@@ -175,10 +175,9 @@ def seeds_needed(
     workloads: int = 1,
     more_than: int = MINIMUM_SEEDS - 1,
 ) -> int | None:
-    """Return the number of seeds from which on a difference is found at 80 % power; None above 10,000.
+    """Return the least number of seeds that finds a difference at 80 % power, as every larger number does.
 
-    Fewer may do, too: the power at 5 seeds can be larger than at 6 or 8, because the variance of a pair is shrunk only
-    up to 5 seeds.
+    Fewer may do, too, see `few_seeds_needed`. None if 10,000 are not enough.
 
     Args:
         difference: as for `power`, like the arguments that follow.
@@ -190,15 +189,31 @@ def seeds_needed(
     """
     if math.isnan(spread):
         return None
+    suite = (comparisons, treatments, workloads)
+    needed = _least(lambda seeds: power(difference, spread, seeds, *suite) >= POWER, max(FEW_SEEDS, more_than))
+    few = few_seeds_needed(difference, spread, *suite, more_than) if needed == FEW_SEEDS + 1 else None
+    return needed if few is None else few
 
-    def is_enough(seeds: int) -> bool:
-        return power(difference, spread, seeds, comparisons, treatments, workloads) >= POWER
 
-    needed = _least(is_enough, max(BLOCK_SEEDS, more_than))
-    if needed is not None and needed == BLOCK_SEEDS + 1:
-        while needed - 1 > more_than and is_enough(needed - 1):
-            needed -= 1
-    return needed
+def few_seeds_needed(
+    difference: float,
+    spread: float,
+    comparisons: int = 1,
+    treatments: int = 2,
+    workloads: int = 1,
+    more_than: int = MINIMUM_SEEDS - 1,
+) -> int | None:
+    """Return the least number of up to 5 seeds that finds a difference at 80 % power; None if 5 are not enough.
+
+    More than 5 seeds can need a larger difference: a pair then has to differ by its own variance, which is not shrunk.
+    Up to 5 and from 6 on, power grows with the seeds.
+    """
+    enough = None
+    for seeds in range(FEW_SEEDS, more_than, -1):
+        if power(difference, spread, seeds, comparisons, treatments, workloads) < POWER:
+            break
+        enough = seeds
+    return enough
 
 
 def seeds_to_find(
