@@ -35,6 +35,7 @@ def plan_power(
         detectable_correlation,
         detectable_difference,
         few_seeds_needed,
+        planning_spread,
         seeds_needed,
     )
 
@@ -54,7 +55,9 @@ def plan_power(
     most = max((len(found) for found in treatments.values()), default=0)
     comparisons = max(1, most * (most - 1) // 2)
     suite = max(2, most), max(1, sum(len(found) > 1 for found in treatments.values()))
-    named, any_pair = (1, *suite), (comparisons, *suite)
+    named, any_pair = (
+        (planning_spread(spread.difference, spread.degrees_of_freedom, m), m, *suite) for m in (1, comparisons)
+    )
     found = {
         "metric": metric.to_json(),
         "source": source,
@@ -64,13 +67,13 @@ def plan_power(
         "compare": list(compare),
         "treatments": most,
         "comparisons": comparisons,
-        "detectable_difference": detectable_difference(spread.difference, count, *named),
-        "detectable_difference_all_pairs": detectable_difference(spread.difference, count, *any_pair),
+        "detectable_difference": detectable_difference(named[0], count, *named[1:]),
+        "detectable_difference_all_pairs": detectable_difference(any_pair[0], count, *any_pair[1:]),
         "difference": difference,
-        "seeds_needed": seeds_needed(difference, spread.difference, *named),
-        "seeds_needed_all_pairs": seeds_needed(difference, spread.difference, *any_pair),
-        "few_seeds_needed": few_seeds_needed(difference, spread.difference, *named),
-        "few_seeds_needed_all_pairs": few_seeds_needed(difference, spread.difference, *any_pair),
+        "seeds_needed": seeds_needed(difference, *named),
+        "seeds_needed_all_pairs": seeds_needed(difference, *any_pair),
+        "few_seeds_needed": few_seeds_needed(difference, *named),
+        "few_seeds_needed_all_pairs": few_seeds_needed(difference, *any_pair),
         "detectable_correlation": detectable_correlation(most),
     }
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in found.items()}

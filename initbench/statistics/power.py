@@ -84,6 +84,25 @@ def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
     return SeedSpread(math.sqrt(2 * squares / freedom) if freedom else math.nan, freedom, workloads)
 
 
+@lru_cache(maxsize=1024)
+def planning_spread(spread: float, freedom: float, comparisons: int = 1) -> float:
+    """Return the spread to plan with, so that power is 80 % on average over estimates of the spread.
+
+    A difference of z = z₁₋α/₂ₘ + z₀.₈ standard errors is found with a chance of 80 % if they are known. With the
+    estimate ŝ = s √(χ²ᵥ / ν), the difference c z ŝ / √S is found with the chance P((Z + z₁₋α/₂ₘ) / √(χ²ᵥ / ν) ≤ c z), a
+    noncentral t. It is 80 % at c = t'₀.₈ / z; the result is c ŝ.
+
+    Args:
+        spread: ŝ.
+        freedom: ν, the degrees of freedom of the estimate; 0 if the spread is known.
+        comparisons: m.
+    """
+    if not freedom or math.isnan(spread):
+        return spread
+    z = float(stats.norm.isf(ALPHA / comparisons / 2))
+    return spread * float(stats.nct.ppf(POWER, freedom, z)) / (z + float(stats.norm.ppf(POWER)))
+
+
 def power(
     difference: float, spread: float, seeds: int, comparisons: int = 1, treatments: int = 2, workloads: int = 1
 ) -> float:
@@ -107,10 +126,8 @@ def power(
     effect = abs(difference) / spread
     half_widths, weights = _half_widths(seeds, comparisons, treatments, workloads)
     # Not statsmodels' ttest_power: it uses scipy's noncentral t, which is NaN or 0 for many λ and ν used here.
-    found = special.ndtr((effect - half_widths) * math.sqrt(seeds)) + special.ndtr(
-        (-effect - half_widths) * math.sqrt(seeds)
-    )
-    return float(np.sum(weights * found))
+    chance = sum(special.ndtr((side - half_widths) * math.sqrt(seeds)) for side in (effect, -effect))
+    return float(np.sum(weights * chance))
 
 
 @lru_cache(maxsize=1024)
@@ -164,7 +181,7 @@ def detectable_difference(
 
 def resolution(variance: SeedVariance, seeds: int, treatments: int, workloads: int, comparisons: int) -> float:
     """Return the true difference that is found at 80 % power on a workload with these variances; NaN if unknown."""
-    return detectable_difference(math.sqrt(variance.block), seeds, comparisons, treatments, workloads)
+    return detectable_difference(_block_spread(variance, comparisons), seeds, comparisons, treatments, workloads)
 
 
 def seeds_needed(
@@ -225,7 +242,12 @@ def seeds_to_find(
     more_than: int = MINIMUM_SEEDS - 1,
 ) -> int | None:
     """Return `seeds_needed` on a workload with these variances."""
-    return seeds_needed(difference, math.sqrt(variance.block), comparisons, treatments, workloads, more_than)
+    spread = _block_spread(variance, comparisons)
+    return seeds_needed(difference, spread, comparisons, treatments, workloads, more_than)
+
+
+def _block_spread(variance: SeedVariance, comparisons: int) -> float:
+    return planning_spread(math.sqrt(variance.block), float(variance.freedom), comparisons)
 
 
 def _least(enough: Callable[[int], bool], low: int) -> int | None:
@@ -242,7 +264,8 @@ def _least(enough: Callable[[int], bool], low: int) -> int | None:
 def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
     """Return how many values find a mean of the observed size, at the observed spread, at 80 % power.
 
-    The spread is recovered from the interval, which is a known multiple of it. None if 10,000 are not enough.
+    The spread is recovered from the interval, which must be Student's: over workloads, but not over seeds, for which
+    there is `seeds_to_find`. None if 10,000 are not enough.
     """
     return seeds_needed(estimate.value, values_deviation(estimate, comparisons), comparisons)
 

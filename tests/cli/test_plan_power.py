@@ -12,7 +12,7 @@ from initbench.cli import main
 from initbench.cli.power import power_sentences
 from initbench.ledger import Ledger
 from initbench.metric import Metric
-from initbench.statistics.power import detectable_difference, seeds_needed, stated_spread
+from initbench.statistics.power import detectable_difference, planning_spread, seeds_needed, stated_spread
 from initbench.suite.load import load_suite
 from suites import VALID, plan_of
 
@@ -81,7 +81,7 @@ def test_a_pilot_is_the_suites_own_ledger_by_default(show):
     assert data["seed_difference_deviation"] == pytest.approx(0.04 / 2**0.5)
     assert data["degrees_of_freedom"] == 1
     pilot = json.loads(show("--power", "--json", "--spread-from", "runs/valid", "--difference", "0.1"))["power"]
-    assert pilot["seeds_needed"] == seeds_needed(0.1, 0.04 / 2**0.5)
+    assert pilot["seeds_needed"] == seeds_needed(0.1, planning_spread(0.04 / 2**0.5, 1), 1, 2, 2)
 
 
 def test_a_pilot_tells_the_spread_within_what_the_suite_compares(show):

@@ -13,6 +13,7 @@ from initbench.statistics.power import (
     few_seeds_needed,
     friedman_workloads,
     pilot_spread,
+    planning_spread,
     power,
     resolution,
     seeds_needed,
@@ -76,14 +77,26 @@ def test_five_seeds_can_find_what_six_do_not():
     assert few_seeds_needed(1.0, 1.0, *suite) is None
 
 
+@pytest.mark.parametrize("comparisons", [1, 10])
+@pytest.mark.parametrize("freedom", [2, 4, 8, 24])
+def test_a_plan_from_an_estimated_spread_has_the_power_promised_on_average(freedom, comparisons):
+    estimates = np.sqrt(stats.chi2.ppf((np.arange(200) + 0.5) / 200, freedom) / freedom)
+    differences = [detectable_difference(planning_spread(s, freedom, comparisons), 5, comparisons) for s in estimates]
+    mean = np.mean([power(difference, 1.0, 5, comparisons) for difference in differences])
+    assert mean == pytest.approx(0.8, abs=0.02)
+    assert planning_spread(1.0, 10_000, comparisons) == pytest.approx(1, abs=1e-3)
+    assert planning_spread(1.0, 0, comparisons) == 1  # a stated one
+
+
 def test_the_spread_of_a_workload_is_that_of_its_variances():
     x = np.random.default_rng(2).standard_normal((3, 4, 5))
     of = variances(x)
     workload = SeedVariance(*(array[1] for array in of))
     deviation = math.sqrt(np.mean([np.var(x[1, i] - x[1, j], ddof=1) for i in range(4) for j in range(i)]))
-    assert resolution(workload, 5, 4, 3, 6) == pytest.approx(detectable_difference(deviation, 5, 6, 4, 3))
-    assert seeds_to_find(0.5, workload, 4, 3, 6) == seeds_needed(0.5, deviation, 6, 4, 3)
-    none = SeedVariance(*(np.array(math.nan),) * 5)
+    spread = planning_spread(deviation, 12, 6)
+    assert resolution(workload, 5, 4, 3, 6) == pytest.approx(detectable_difference(spread, 5, 6, 4, 3))
+    assert seeds_to_find(0.5, workload, 4, 3, 6) == seeds_needed(0.5, spread, 6, 4, 3)
+    none = SeedVariance(*(array[0] for array in variances(x[:, :1])))
     assert math.isnan(resolution(none, 5, 4, 3, 6))
     assert seeds_to_find(0.5, none, 4, 3, 6) is None
 

@@ -1,6 +1,6 @@
 """How often the test of a pair on a workload finds a difference in simulated suites, and how often `power` says so.
 
-The slow one prints the table of docs/statistics.md:
+The slow ones print the tables of docs/statistics.md:
 
     pytest -m slow -s tests/statistics/test_simulated_power.py
 """
@@ -11,9 +11,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from simulations import ALPHA, percent, show
-from worlds import Setting, frame, null_worlds
+from worlds import Setting, null_worlds
 
-from initbench.statistics.power import detectable_difference, few_seeds_needed, pilot_spread, power, seeds_needed
+from initbench.statistics.power import (
+    detectable_difference,
+    few_seeds_needed,
+    planning_spread,
+    power,
+    resolution,
+    seeds_needed,
+)
 from initbench.statistics.seed_variance import SeedVariance, pair_moments, pvalue, variances
 
 SPREAD = 0.5 * math.sqrt(2)  # of the worlds' light tails
@@ -23,7 +30,7 @@ def pairs(setting):
     return setting.initializers * (setting.initializers - 1) // 2
 
 
-def found(setting, difference, comparisons, number):
+def share_found(setting, difference, comparisons, number):
     """Return how often the first initializer, worse by `difference`, is told from each other one on each workload."""
     x = null_worlds(setting, number, seed=10 + setting.seeds, effects=0.0).outcome
     x[:, :, 0] += difference
@@ -44,8 +51,8 @@ def test_power_is_what_was_promised(workloads, initializers, seeds):
         difference = detectable_difference(SPREAD, seeds, comparisons, initializers, workloads)
         assert promised(setting, difference, comparisons) == pytest.approx(0.8, abs=1e-6)
         number = 2000 // workloads
-        assert found(setting, difference, comparisons, number) == pytest.approx(0.8, abs=0.05)
-        weaker = found(setting, 0.6 * difference, comparisons, number)
+        assert share_found(setting, difference, comparisons, number) == pytest.approx(0.8, abs=0.05)
+        weaker = share_found(setting, 0.6 * difference, comparisons, number)
         assert weaker == pytest.approx(promised(setting, 0.6 * difference, comparisons), abs=0.05)
 
 
@@ -55,7 +62,7 @@ def test_the_seeds_needed_find_the_difference_and_fewer_do_not(size):
     suite = (pairs(setting), setting.initializers, setting.workloads)
 
     def share(seeds):
-        return found(replace(setting, seeds=seeds), size, suite[0], 500)
+        return share_found(replace(setting, seeds=seeds), size, suite[0], 500)
 
     needed, few = seeds_needed(size, SPREAD, *suite), few_seeds_needed(size, SPREAD, *suite)
     assert share(needed) > 0.75
@@ -71,20 +78,36 @@ def test_the_seeds_needed_find_the_difference_and_fewer_do_not(size):
 @pytest.mark.slow
 def test_power_grows_with_seeds_as_promised():
     rows, worst = [], 0.0
-    pilots = [pilot_spread(frame(outcome)).difference for outcome in null_worlds(Setting(4, 4, 3), 50, seed=9).outcome]
     for workloads, initializers in ((1, 2), (12, 2), (1, 5), (4, 5), (12, 10)):
-        comparisons, number = initializers * (initializers - 1) // 2, max(100, 4000 // workloads)
+        comparisons, number = initializers * (initializers - 1) // 2, 4000 // workloads
         difference = detectable_difference(SPREAD, 5, comparisons, initializers, workloads)
         for seeds in (3, 4, 5, 6, 7, 8, 10):
             setting = Setting(workloads, initializers, seeds)
             sure = promised(setting, difference, comparisons)
-            from_pilots = float(np.mean([promised(setting, difference, comparisons, spread) for spread in pilots]))
-            light = found(setting, difference, comparisons, number)
+            light = share_found(setting, difference, comparisons, number)
             # Noise of 3 degrees of freedom has √3 times the deviation: the difference grows with it.
-            heavy = found(replace(setting, heavy=True), difference * math.sqrt(3), comparisons, number)
-            rows.append([workloads, initializers, seeds, *map(percent, (sure, from_pilots, light, heavy))])
+            heavy = share_found(replace(setting, heavy=True), difference * math.sqrt(3), comparisons, number)
+            rows.append([workloads, initializers, seeds, *map(percent, (sure, light, heavy))])
             worst = max(worst, abs(light - sure))
-    head = ["workloads", "initializers", "seeds", "promised, %", "promised by pilots of 4 × 4 × 3, %"]
-    head += ["found, light tails, %", "found, heavy tails, %"]
-    show("Power for a pair on a workload, at α / all pairs of the workload", head, rows)
+    head = ["workloads", "initializers", "seeds", "promised, %", "found, light tails, %", "found, heavy tails, %"]
+    show("Power for a pair on a workload, at 5 % / all pairs of the workload", head, rows)
     assert worst <= 0.05
+
+
+@pytest.mark.slow
+def test_a_plan_from_the_seeds_of_one_workload_keeps_its_promise():
+    rows, shares = [], []
+    for workloads, initializers, seeds in ((1, 2, 3), (1, 2, 5), (1, 5, 3), (4, 5, 3), (4, 5, 5), (12, 10, 3)):
+        setting = Setting(workloads, initializers, seeds)
+        comparisons = initializers * (initializers - 1) // 2
+        of = variances(null_worlds(setting, 300, seed=9).outcome)
+        plans = [SeedVariance(*(array[i, 0] for array in of)) for i in range(300)]
+        differences = [resolution(plan, seeds, initializers, workloads, comparisons) for plan in plans]
+        share = np.mean([promised(setting, difference, comparisons) for difference in differences])
+        factor = planning_spread(1.0, float(of.freedom[0, 0]), comparisons)
+        plain = np.mean([promised(setting, difference / factor, comparisons) for difference in differences])
+        rows.append([workloads, initializers, seeds, int(of.freedom[0, 0]), percent(share), percent(plain)])
+        shares.append(share)
+    head = ["workloads", "initializers", "seeds", "degrees of freedom", "found, %", "found if ŝ were certain, %"]
+    show("Power for the difference that the seeds of a workload resolve", head, rows)
+    assert np.max(np.abs(np.array(shares) - 0.8)) <= 0.05
