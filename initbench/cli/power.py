@@ -31,7 +31,13 @@ def plan_power(
     Without a `pilot`, the ledger of `own_folder` is used; `seed_deviation`, the standard deviation of the outcome
     between seeds, replaces both. It and `difference` are in the unit of stored outcomes: an error is a fraction.
     """
-    from initbench.statistics.power import detectable_correlation, detectable_difference, seeds_needed
+    from initbench.statistics.power import (
+        detectable_correlation,
+        detectable_difference,
+        few_seeds_needed,
+        planning_spread,
+        seeds_needed,
+    )
 
     metric = _metric(plan)
     for option, value in (("--difference", difference), ("--seed-deviation", seed_deviation)):
@@ -48,6 +54,10 @@ def plan_power(
     count = min((len(found) for found in seeds.values()), default=0)
     most = max((len(found) for found in treatments.values()), default=0)
     comparisons = max(1, most * (most - 1) // 2)
+    suite = max(2, most), max(1, sum(len(found) > 1 for found in treatments.values()))
+    named, any_pair = (
+        (planning_spread(spread.difference, spread.degrees_of_freedom, m), m, *suite) for m in (1, comparisons)
+    )
     found = {
         "metric": metric.to_json(),
         "source": source,
@@ -57,21 +67,29 @@ def plan_power(
         "compare": list(compare),
         "treatments": most,
         "comparisons": comparisons,
-        "detectable_difference": detectable_difference(spread.difference, count),
-        "detectable_difference_all_pairs": detectable_difference(spread.difference, count, comparisons),
+        "detectable_difference": detectable_difference(named[0], count, *named[1:]),
+        "detectable_difference_all_pairs": detectable_difference(any_pair[0], count, *any_pair[1:]),
         "difference": difference,
-        "seeds_needed": seeds_needed(difference, spread.difference),
-        "seeds_needed_all_pairs": seeds_needed(difference, spread.difference, comparisons),
+        "seeds_needed": seeds_needed(difference, *named),
+        "seeds_needed_all_pairs": seeds_needed(difference, *any_pair),
+        "few_seeds_needed": few_seeds_needed(difference, *named),
+        "few_seeds_needed_all_pairs": few_seeds_needed(difference, *any_pair),
         "detectable_correlation": detectable_correlation(most),
     }
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in found.items()}
 
 
 def power_sentences(power: dict[str, Any]) -> list[str]:
+    from initbench.statistics.seed_variance import FEW_SEEDS
+
     points = Metric.from_json(power["metric"]).difference
 
-    def seeds(number: int | None) -> str:
-        return "over 10,000" if number is None else str(number)
+    def seeds(pairs: str = "") -> str:
+        few, needed = power[f"few_seeds_needed{pairs}"], power[f"seeds_needed{pairs}"]
+        enough = "over 10,000" if needed is None else str(needed)
+        if few is None or few == needed:
+            return enough
+        return f"{few if few == FEW_SEEDS else f'{few} to {FEW_SEEDS}'} or at least {enough}"
 
     s, m, one = power["seeds"], power["comparisons"], treatment_word(power["compare"])
     deviation = points(power["seed_difference_deviation"])
@@ -84,8 +102,8 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
             f"detected with a chance of 80 % (all {m} pairs: {points(power['detectable_difference_all_pairs'])})"
         )
     lines.append(
-        f"power: a difference of {points(power['difference'])} needs {seeds(power['seeds_needed'])} seeds "
-        f"(all {m} pairs: {seeds(power['seeds_needed_all_pairs'])})"
+        f"power: a difference of {points(power['difference'])} needs {seeds()} seeds "
+        f"(all {m} pairs: {seeds('_all_pairs')})"
     )
     n = power["treatments"]
     rho = power["detectable_correlation"]

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 FEW_SEEDS = 5
 """Up to this number of seeds, a pair's own variance is shrunk toward its workload's."""
-_BLOCK_SEEDS = 7  # up to this number, the workload's variance decides too: seeds that fail can agree by luck
+BLOCK_SEEDS = 7
+"""Up to this number of seeds, the workload's variance decides too: seeds that fail can agree by luck."""
 _CAREFUL = 0.25  # lower quantile of χ², for an upper limit of the variance of log variances
 _FEW_TREATMENTS = 4  # up to this number, a workload's variance needs the suite's beside it
 _MOST_FREEDOM = 1e3  # of the prior; more is the same
@@ -185,7 +186,7 @@ def conditions(variance: ArrayLike, seeds: ArrayLike, of: SeedVariance | None) -
     d = n - 1
     if of is None:
         return [(s2, d)]
-    is_few, needs_block = n <= FEW_SEEDS, n <= _BLOCK_SEEDS
+    is_few, needs_block = n <= FEW_SEEDS, n <= BLOCK_SEEDS
     prior = np.where(is_few, of.prior_freedom, 0.0)
     with np.errstate(all="ignore"):
         shrunk = (np.where(prior > 0, prior * of.block, 0.0) + d * s2) / (prior + d)
@@ -262,7 +263,8 @@ def _prior_freedom(variance: Array, d: Array, known: Flags, treatments: Array) -
     independent = np.where(workloads, np.maximum(treatments - 2, 0), 0).sum(axis=-1)
     spread = (deviation**2).sum(axis=(-2, -1)) / np.maximum(pairs - workloads.sum(axis=-1), 1)
     careful = spread * independent / stats.chi2.ppf(_CAREFUL, np.maximum(independent, 1))
-    by_chance = np.where(known, special.polygamma(1, half), 0.0).sum(axis=(-2, -1)) / np.maximum(pairs, 1)
+    trigamma = special.polygamma(1, np.arange(1, d.max(initial=1) + 1) / 2)[d - 1]  # of d / 2; slow for each pair
+    by_chance = np.where(known, trigamma, 0.0).sum(axis=(-2, -1)) / np.maximum(pairs, 1)
     freedom = 2 * _inverse_trigamma(careful - by_chance)
     prior: Array = np.where(independent > 0, np.minimum(freedom, _MOST_FREEDOM), 0.0)
     return prior

@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from ledgers import KAIMING, REGRESSION, make_record, make_scored, make_spec, task_of
+from ledgers import ERROR, KAIMING, REGRESSION, make_record, make_scored, make_spec, task_of
 
 from initbench.cli import main
+from initbench.cli.power import power_sentences
 from initbench.ledger import Ledger
 from initbench.metric import Metric
-from initbench.statistics.power import detectable_difference, seeds_needed, stated_spread
+from initbench.statistics.power import detectable_difference, planning_spread, seeds_needed, stated_spread
 from initbench.suite.load import load_suite
 from suites import VALID, plan_of
 
@@ -42,13 +43,26 @@ def test_a_stated_spread(show):
     data = json.loads(show(*options))["power"]
     spread = stated_spread(0.01).difference
     assert (data["seeds"], data["treatments"], data["comparisons"]) == (4, 2, 1)
-    assert data["detectable_difference"] == pytest.approx(detectable_difference(spread, 4))
-    assert data["seeds_needed"] == seeds_needed(0.01, spread)
+    suite = (1, 2, 2)  # 1 comparison, 2 treatments, 2 workloads with both
+    assert data["detectable_difference"] == pytest.approx(detectable_difference(spread, 4, *suite))
+    assert data["seeds_needed"] == seeds_needed(0.01, spread, *suite)
+    assert data["few_seeds_needed"] is None
     assert data["detectable_correlation"] is None
     text = show(*options[:-1])
     assert f"with 4 seeds a difference of {100 * data['detectable_difference']:.2f} points" in text
     assert f"a difference of 1.00 points needs {data['seeds_needed']} seeds" in text
     assert "with 2 initializers no relation" in text
+
+
+def test_up_to_five_seeds_can_be_enough_where_six_are_not():
+    power = {"metric": ERROR.to_json(), "source": "a pilot", "compare": ["initializer"]}
+    power |= {"seeds": 5, "treatments": 10, "comparisons": 45, "seed_difference_deviation": 0.01}
+    power |= {"detectable_difference": 0.01, "detectable_difference_all_pairs": 0.02, "detectable_correlation": 0.8}
+    power |= {"difference": 0.03, "seeds_needed": 4, "few_seeds_needed": 4}
+    for few, needed, text in ((3, 7, "3 to 5 or at least 7"), (5, 11, "5 or at least 11"), (None, None, "over 10,000")):
+        power |= {"seeds_needed_all_pairs": needed, "few_seeds_needed_all_pairs": few}
+        line = power_sentences(power)[2]
+        assert line == f"power: a difference of 3.00 points needs 4 seeds (all 45 pairs: {text})"
 
 
 def test_two_seeds_are_no_interval(show):
@@ -67,7 +81,7 @@ def test_a_pilot_is_the_suites_own_ledger_by_default(show):
     assert data["seed_difference_deviation"] == pytest.approx(0.04 / 2**0.5)
     assert data["degrees_of_freedom"] == 1
     pilot = json.loads(show("--power", "--json", "--spread-from", "runs/valid", "--difference", "0.1"))["power"]
-    assert pilot["seeds_needed"] == seeds_needed(0.1, 0.04 / 2**0.5)
+    assert pilot["seeds_needed"] == seeds_needed(0.1, planning_spread(0.04 / 2**0.5, 1), 1, 2, 2)
 
 
 def test_a_pilot_tells_the_spread_within_what_the_suite_compares(show):

@@ -10,12 +10,17 @@ from initbench.statistics.power import (
     correlation_treatments,
     detectable_correlation,
     detectable_difference,
+    few_seeds_needed,
     friedman_workloads,
     pilot_spread,
+    planning_spread,
     power,
+    resolution,
     seeds_needed,
+    seeds_to_find,
     stated_spread,
 )
+from initbench.statistics.seed_variance import SeedVariance, variances
 
 
 @pytest.mark.parametrize("comparisons", [1, 6, 45])
@@ -51,6 +56,49 @@ def test_the_seeds_needed_are_the_least_that_do():
     assert seeds_needed(1e-9, 0.02) is None
     assert seeds_needed(0.01, math.nan) is None
     assert seeds_needed(0.01, 0.0) == 3
+    assert seeds_needed(0.1, 0.02, more_than=4) == 5
+
+
+def test_the_power_of_two_treatments_alone_and_from_eight_seeds_on_is_students():
+    for treatments, workloads in ((2, 1), (2, 12), (10, 12)):
+        assert power(0.03, 0.02, 8, 3, treatments, workloads) == power(0.03, 0.02, 8, 3)
+    assert power(0.03, 0.02, 7, 3, 2, 12) == pytest.approx(power(0.03, 0.02, 7, 3), abs=0.02)
+    assert power(0.03, 0.02, 5, 3, 4, 12) > power(0.03, 0.02, 5, 3) + 0.1
+
+
+def test_five_seeds_can_find_what_six_do_not():
+    """At 5 % / 45, the t of a pair's own variance from 6 seeds is far larger than that of a workload's from 5."""
+    suite = (45, 10, 12)
+    for more_than, least in ((2, 4), (4, 5), (5, None)):
+        assert few_seeds_needed(2.5, 1.0, *suite, more_than) == least
+    assert power(2.5, 1.0, 6, *suite) < 0.8 < power(2.5, 1.0, 5, *suite)
+    assert power(2.5, 1.0, 7, *suite) < 0.8 < power(2.5, 1.0, 8, *suite)
+    assert seeds_needed(2.5, 1.0, *suite) == 8
+    assert few_seeds_needed(1.0, 1.0, *suite) is None
+
+
+@pytest.mark.parametrize("comparisons", [1, 10])
+@pytest.mark.parametrize("freedom", [2, 4, 8, 24])
+def test_a_plan_from_an_estimated_spread_has_the_power_promised_on_average(freedom, comparisons):
+    estimates = np.sqrt(stats.chi2.ppf((np.arange(200) + 0.5) / 200, freedom) / freedom)
+    differences = [detectable_difference(planning_spread(s, freedom, comparisons), 5, comparisons) for s in estimates]
+    mean = np.mean([power(difference, 1.0, 5, comparisons) for difference in differences])
+    assert mean == pytest.approx(0.8, abs=0.02)
+    assert planning_spread(1.0, 10_000, comparisons) == pytest.approx(1, abs=1e-3)
+    assert planning_spread(1.0, 0, comparisons) == 1  # a stated one
+
+
+def test_the_spread_of_a_workload_is_that_of_its_variances():
+    x = np.random.default_rng(2).standard_normal((3, 4, 5))
+    of = variances(x)
+    workload = SeedVariance(*(array[1] for array in of))
+    deviation = math.sqrt(np.mean([np.var(x[1, i] - x[1, j], ddof=1) for i in range(4) for j in range(i)]))
+    spread = planning_spread(deviation, 12, 6)
+    assert resolution(workload, 5, 4, 3, 6) == pytest.approx(detectable_difference(spread, 5, 6, 4, 3))
+    assert seeds_to_find(0.5, workload, 4, 3, 6) == seeds_needed(0.5, spread, 6, 4, 3)
+    none = SeedVariance(*(array[0] for array in variances(x[:, :1])))
+    assert math.isnan(resolution(none, 5, 4, 3, 6))
+    assert seeds_to_find(0.5, none, 4, 3, 6) is None
 
 
 def test_the_pilots_spread_is_the_mean_variance_of_all_paired_differences():

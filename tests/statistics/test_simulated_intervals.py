@@ -1,4 +1,4 @@
-"""How often intervals hold what they estimate, and tests find what there is, on simulated worlds with known truth.
+"""How often intervals hold what they estimate, on simulated worlds with known truth.
 
 The slow ones print tables of docs/statistics.md:
 
@@ -6,19 +6,16 @@ The slow ones print tables of docs/statistics.md:
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
-from simulations import ALPHA, WORLDS, percent, show
-from worlds import Setting, frame, noise, null_worlds, related_worlds, table
+from simulations import WORLDS, percent, show
+from worlds import Setting, noise, related_worlds, table
 
 from initbench.statistics.association import associations
 from initbench.statistics.intervals import mean_estimate
 from initbench.statistics.permutation import scores
 from initbench.statistics.pooled import crossed, pool
-from initbench.statistics.power import detectable_difference, pilot_spread, power, stated_spread
 
 # The fast ones.
 
@@ -28,19 +25,6 @@ def test_the_t_interval_covers_what_it_says_with_light_tails():
     for n in (3, 10):
         covered = [e.low <= 0 <= e.high for e in map(mean_estimate, generator.standard_normal((WORLDS, n)))]
         assert np.mean(covered) >= 0.93
-
-
-@pytest.mark.parametrize("seeds", [3, 6, 10])
-def test_power_is_what_was_promised(seeds):
-    spread = stated_spread(0.5).difference
-    difference = detectable_difference(spread, 5)  # the same difference at each number of seeds: power grows
-    fired = paired_t_fires(Setting(1, 2, seeds), difference, 2 * WORLDS)
-    assert fired == pytest.approx(power(difference, spread, seeds), abs=0.07)
-
-
-def paired_t_fires(setting, difference, number):
-    values = null_worlds(setting, number, seed=setting.seeds, effects=0.0).outcome[:, 0]
-    return float(np.mean(stats.ttest_rel(values[:, 0] + difference, values[:, 1], axis=1).pvalue < ALPHA))
 
 
 # The slow ones.
@@ -88,30 +72,3 @@ def test_coverage_of_intervals_for_the_pooled_correlation():
     show("Intervals for the mean ρ: % of 200 that hold the mean over 2,000 worlds", head, rows)
     # Three standard errors of a share of 200 below 93 %.
     assert min(float(row[4]) for row in rows) >= 100 * (0.93 - 3 * math.sqrt(0.93 * 0.07 / number))
-
-
-@pytest.mark.slow
-def test_power_grows_with_seeds_as_promised():
-    rows, worst = [], 0.0
-    spread = stated_spread(0.5).difference
-    difference = detectable_difference(spread, 5)
-    for seeds in (3, 4, 5, 6, 8, 10):
-        promised = power(difference, spread, seeds)
-        fired = paired_t_fires(Setting(1, 2, seeds), difference, 2 * WORLDS)
-        pilots = null_worlds(Setting(4, 4, 3), 50, seed=9).outcome
-        spreads = [pilot_spread(frame(pilot)).difference for pilot in pilots]
-        from_pilots = float(np.mean([power(difference, s, seeds) for s in spreads]))
-        heavy = replace(Setting(1, 2, seeds), heavy=True)
-        # Noise of 3 degrees of freedom has √3 times the deviation: the difference grows with it.
-        tails = paired_t_fires(heavy, difference * math.sqrt(3), 2 * WORLDS)
-        rows.append([seeds, *map(percent, (promised, from_pilots, fired, tails))])
-        worst = max(worst, abs(fired - promised), abs(fired - from_pilots))
-    head = [
-        "seeds",
-        "promised, %",
-        "promised by pilots of 4 × 4 × 3, %",
-        "found, light tails, %",
-        "found, heavy tails, %",
-    ]
-    show("Power of the paired t test", head, rows)
-    assert worst <= 0.07
