@@ -53,7 +53,8 @@ def trials_of(x, chance=None, best=0.0, metrics=None):
 def test_the_workloads_variance_is_twice_the_mean_square_error_of_randomized_blocks(treatments, seeds):
     x = normal(1, treatments, seeds) * np.arange(1, treatments + 1)[:, None] + normal(seeds)
     of = on_workload(x)
-    table = pd.DataFrame(x[0]).stack().rename_axis(["treatment", "seed"]).rename("score").reset_index()
+    treatment, seed = np.indices(x[0].shape)
+    table = pd.DataFrame({"treatment": treatment.ravel(), "seed": seed.ravel(), "score": x.ravel()})
     fit = ols("score ~ C(treatment) + C(seed)", table).fit()
     assert of.block == pytest.approx(2 * fit.mse_resid, rel=1e-10)
     assert of.freedom == fit.df_resid == (treatments - 1) * (seeds - 1)
@@ -336,14 +337,13 @@ def test_no_difference_is_never_significant():
 def test_a_diverged_trial_and_one_worse_than_chance_score_as_chance():
     x = np.array([[[0.1, inf, 0.95], [0.2, 0.3, 0.4]]])
     table = scores(trials_of(x, chance=0.9))
-    assert table.to_numpy().T == pytest.approx(np.array([[0.1, 0.9, 0.9], [0.2, 0.3, 0.4]]))
+    assert table.to_numpy().T.tolist() == [[0.1, 0.9, 0.9], [0.2, 0.3, 0.4]]
     assert list(table.index.names) == ["workload", "seed"]
 
 
 def test_without_a_known_chance_a_diverged_trial_has_no_score():
     x = np.array([[[0.1, inf, 0.95], [0.2, 0.3, 0.4]]])
-    expected = [[0.1, nan, 0.95], [0.2, 0.3, 0.4]]
-    assert scores(trials_of(x)).to_numpy().T == pytest.approx(np.array(expected), nan_ok=True)
+    np.testing.assert_array_equal(scores(trials_of(x)).to_numpy().T, [[0.1, nan, 0.95], [0.2, 0.3, 0.4]])
 
 
 def test_trials_have_the_variances_of_their_scores():
