@@ -36,7 +36,6 @@ EQUAL = [
     ("interactions", {}, 1.0),
     ("strong interactions", {}, 10.0),
 ]
-ON_ONE_WORKLOAD = [kind for kind in EQUAL if kind[2] == 0]
 
 
 def comparisons(initializers):
@@ -137,24 +136,6 @@ def test_the_probability_of_improvement():
             rows.append(row)
     head = ["noise", "workloads", *(f"{s} seeds, {test}" for s in (3, 5, 10) for test in ("used", "Student's"))]
     show("Probability of improvement: % of intervals that exclude 1/2", head, rows)
-    assert highest <= limit()
-
-
-@pytest.mark.slow
-def test_paired_differences_within_a_workload():
-    rows, highest = [], 0.0
-    for kind, options, _ in ON_ONE_WORKLOAD:
-        for seeds in (3, 5, 10):
-            row = [kind, seeds]
-            for initializers in (3, 5, 10):
-                y = null_worlds(Setting(1, initializers, seeds, **options), WORLDS, 23, effects=0.0).outcome
-                found = differences(y)[0][:, :, 0]
-                rates = [np.mean(excludes_zero(found, m).any(axis=1)) for m in (comparisons(initializers), 1)]
-                highest = max(highest, float(rates[0]))
-                row += map(percent, rates)
-            rows.append(row)
-    head = ["noise", "seeds", *(f"{i} init., {name}" for i in (3, 5, 10) for name in ("all pairs", "plain intervals"))]
-    show("Paired differences within a workload: % of worlds in which any pair is told apart", head, rows)
     assert highest <= limit()
 
 
