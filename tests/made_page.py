@@ -15,7 +15,7 @@ from markupsafe import escape
 from initbench.comparing.labels import Name
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.legend import Entry
-from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow, Mark
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.sentence import Sentence
 from initbench.reporting.tables import Column, Table
@@ -88,17 +88,18 @@ def answer(
     return Answer(name, question, said, shown, drawn, left_out)
 
 
-def trained(percent: float, level: float, *, is_best: bool = True, note: str = "", told: bool = False) -> HeatCell:
+def trained(percent: float, level: float, *, mark: Mark = "best", note: str = "", told: bool = False) -> HeatCell:
     """Return a cell that trained."""
     return HeatCell(
         "trained",
         f"{percent:.1f} %",
         note,
         level,
-        is_best,
+        mark,
         f"Median {percent} % over 3 seeds.",
         f"{percent:.1f} ± 0.4 %",
-        told,
+        trains=True,
+        is_told_apart=told,
     )
 
 
@@ -151,7 +152,7 @@ def large(columns: int = 40, rows: int = 30, name: str = "") -> HeatMap:
         number = (7 * row + 3 * column) % 23
         if number >= 18:
             return states[number - 18]
-        return trained(2.5 + 4 * number, 1 - number / 18, is_best=number < 3, note="2 of 3" if number == 5 else "")
+        return trained(2.5 + 4 * number, 1 - number / 18, mark="best" if number < 3 else "unresolved" if number < 9 else "worse", note="2 of 3" if number == 5 else "")
 
     heads = [
         HeatColumn(

@@ -317,7 +317,7 @@ def _trains_on_most(facts: Overview) -> Sentence:
         f"{'train' if len(best) > 1 else 'trains'} {most} of {len(facts.map.columns)}, the most"
     )
     if others:
-        on = f"on all {next(iter(others.values()))} that it ran on" if len(others) == 1 else "wherever they ran"
+        on = f"all {next(iter(others.values()))} that it ran on" if len(others) == 1 else "all on which they ran"
         text += f", and {{others}} {on}"
     return say(
         f"{text}.",

@@ -79,7 +79,7 @@ def test_what_latex_would_read_is_escaped():
 
 def test_bold_is_only_what_tests_tell_apart_from_all_others():
     told = trained(1.0, 1.0, told=True)
-    (medians, means) = floats(render_latex(with_cells(told, trained(2.0, 0.9), trained(3.0, 0.5, is_best=False))))
+    (medians, means) = floats(render_latex(with_cells(told, trained(2.0, 0.9), trained(3.0, 0.5, mark="worse"))))
     assert body(medians)[1] == ["a", r"\textbf{1.0 \%}", r"2.0 \%$^\dagger$", r"3.0 \%"]
     assert body(means)[1] == ["a", r"\textbf{1.0 $\pm$ 0.4 \%}", r"2.0 $\pm$ 0.4 \%$^\dagger$", r"3.0 $\pm$ 0.4 \%"]
     assert "Bold:" in medians
@@ -89,7 +89,7 @@ def test_bold_is_only_what_tests_tell_apart_from_all_others():
 
 
 def test_a_cell_without_a_mean_has_none():
-    alone = HeatCell("trained", "2.0 %", level=0.5, is_best=True)
+    alone = HeatCell("trained", "2.0 %", level=0.5, mark="best")
     (_, means) = floats(render_latex(with_cells(trained(1.0, 1.0), alone, diverged())))
     assert body(means)[1][2:] == ["--", "diverged (3 of 3)"]
     assert len(floats(render_latex(with_cells(alone)))) == 1
