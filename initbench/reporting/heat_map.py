@@ -16,6 +16,7 @@ from initbench.metric import Metric
 from initbench.reporting.questions.cost import cost_texts
 from initbench.reporting.questions.workloads import comparison_frame, workload_orders
 from initbench.reporting.results import Results
+from initbench.reporting.sizes import mean_words
 from initbench.statistics.cells import table
 from initbench.statistics.intervals import MINIMUM_SEEDS
 from initbench.statistics.paired import compare_paired
@@ -46,7 +47,7 @@ class HeatCell:
         level: from the workload's chance level (0) to its best value (1); NaN if it has no colour.
         is_best: whether it is the best of its workload or not told apart from the best.
         title: a whole sentence, shown when the pointer is over the cell.
-        mean: with half the width of its interval, ``2.54 ± 0.31 %``; empty if a seed diverged or is alone.
+        mean: with its interval, ``2.54 ± 0.31 %`` (`sizes.mean_words`); empty if a seed diverged or is alone.
         is_told_apart: whether it is the best and tests tell it apart from every other treatment on the workload. From
             one that diverged, all seeds of both have to say so, three or more of each.
     """
@@ -321,9 +322,9 @@ def _is_ahead(results: Results, workload: str, order: WorkloadOrder) -> bool:
 
 
 def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:
-    """Return the mean with half the width of its interval, empty if there is no interval."""
+    """Return the mean with its interval, empty if there is no interval."""
     mean, half_width = row["outcome_mean"], row["outcome_interval"]
-    return "" if math.isnan(half_width) else metric.text(mean, half_width)
+    return "" if math.isnan(half_width) else mean_words(mean, half_width, metric)
 
 
 def _note(row: dict[str, Any]) -> str:

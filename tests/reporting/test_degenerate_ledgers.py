@@ -209,7 +209,7 @@ LEDGERS = {
         ],
         ["All 5 initializers train both networks: 11.0 to 51.0"],
         [],
-        {"prediction": "Nothing can be concluded"},
+        {"prediction": "Whether the gradient quotient and the gradient norm predict the test error cannot be tested"},
     ),
     "long names": (
         [r for k, i in enumerate(LONG) for a in LONG_NETWORKS for r in scored(i, [[0.9], [None], [0.1]][k] * 3, a)],
