@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 QUESTION = "Which initializations train a 28-layer network without normalization, with and without skip connections?"
+UNEQUAL = "Conditions differ: gradients clipped at norm 1 on plain-28 only."
 LINE = (
     "24 trials: 4 initializers × 2 networks × 3 seeds · digits (1,297 images) · 8 epochs of SGD, rate 0.1 · 3 minutes"
 )
@@ -268,6 +269,7 @@ def contents(**changes: Any) -> Contents:
         "title": "quickstart",
         "description": QUESTION,
         "line": LINE,
+        "unequal": UNEQUAL,
         "notices": (),
         "overview": OverviewView(SENTENCES, heat_map()),
         "analyses": analyses(),

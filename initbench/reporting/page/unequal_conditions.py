@@ -75,12 +75,12 @@ def _recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deviations(field: str, values: Mapping[_Cell, Any], results: Results) -> Iterator[tuple[str, str]]:
-    """Yield where a field is set, and the value, if it is off elsewhere; otherwise where it is not as in most cells."""
+    """Yield where a field has which value, except for the value of most cells, and except where it is off."""
     counts = Counter(_text(value) for value in values.values() if value not in OFF)
     is_off = counts.total() < len(values)
-    usual = None if is_off or not counts else max(counts, key=counts.__getitem__)
+    most = [] if is_off else [text for text, count in counts.items() if count == max(counts.values())]
     for text in counts:
-        if text != usual:
+        if most != [text]:
             cells = {cell for cell, value in values.items() if _text(value) == text}
             where = _where(cells, set(values), results) + (" only" if is_off else "")
             yield where, _WORDS[field] if text == "True" else f"{_WORDS[field]} {text}".strip()
@@ -92,11 +92,12 @@ def _text(value: Any) -> str:
 
 def _where(cells: set[_Cell], every: set[_Cell], results: Results) -> str:
     """Return ``on plain-28``, ``for metainit``, or ``in 3 of 8 cells``."""
-    names, workloads, treatments = results.names, *(sorted({cell[i] for cell in cells}, key=natural) for i in range(2))
+    names = results.names
+    workloads, treatments = {cell.workload for cell in cells}, {cell.treatment for cell in cells}
     if all(cell in cells for cell in every if cell.workload in workloads):
-        return f"on {named([names.workload(label) for label in workloads])}"
+        return f"on {named(sorted(map(names.workload, workloads), key=natural))}"
     if all(cell in cells for cell in every if cell.treatment in treatments):
-        return f"for {named([names.treatment(label) for label in treatments])}"
+        return f"for {named(sorted(map(names.treatment, treatments), key=natural))}"
     return f"in {len(cells)} of {counted(len(every), 'cell')}"
 
 

@@ -56,7 +56,7 @@ def test_what_a_rule_sets_for_one_treatment_and_in_single_cells():
     short = {"epochs": 2}
     both = [(KAIMING, net, {}, ()) for net in (PLAIN, WRN)]
     assert said(*both, *((DELTA_1, net, short, short) for net in (PLAIN, WRN))) == (
-        "Conditions differ: 2 epochs for delta_orthogonal."
+        "Conditions differ: 2 epochs for delta_orthogonal; 8 epochs for kaiming."
     )
     assert said(*both, (DELTA_1, PLAIN, short, short), (DELTA_1, WRN, {}, ())) == (
         "Conditions differ: 2 epochs in 1 of 4 cells."
@@ -64,7 +64,7 @@ def test_what_a_rule_sets_for_one_treatment_and_in_single_cells():
 
 
 def test_steps_differ_from_epochs():
-    steps = {"steps": 50}
+    steps = {"steps": 50, "epochs": 10}
     found = said((KAIMING, PLAIN, {}, ()), (DELTA_1, PLAIN, {}, ()), (KAIMING, WRN, steps, steps))
     assert found == "Conditions differ: 50 steps on wrn-28."
 
