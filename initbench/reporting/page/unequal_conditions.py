@@ -50,7 +50,7 @@ def unequal_conditions(results: Results) -> str:
 
 
 def _recipe_clauses(results: Results) -> Iterator[str]:
-    """Yield what holds in the same cells in one clause."""
+    """Yield one clause for all fields that deviate in the same cells."""
     recipes = {
         _Cell(row["workload"], row["treatment"]): _recipe(results.by_id[row["trial_id"]].spec["recipe"])
         for row in results.trials.drop_duplicates(["workload", "treatment"]).to_dict("records")
@@ -75,7 +75,7 @@ def _recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deviations(field: str, values: Mapping[_Cell, Any], results: Results) -> Iterator[tuple[str, str]]:
-    """Yield where a field has which value, except for the value of most cells, and except where it is off."""
+    """Yield where a field is set to which value; the value of most cells is left out if the field is set in all."""
     counts = Counter(_text(value) for value in values.values() if value not in OFF)
     is_off = counts.total() < len(values)
     most = [] if is_off else [text for text, count in counts.items() if count == max(counts.values())]

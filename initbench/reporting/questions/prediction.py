@@ -45,7 +45,7 @@ class Untested(NamedTuple):
 
     Attributes:
         what: such as ``whether {probe} predicts the {outcome}``.
-        needs: what there are too few of: treatments, workloads, architectures or seeds, each as a noun.
+        needs: the nouns of what is lacking: treatments, workloads, architectures or seeds.
     """
 
     what: str
