@@ -106,7 +106,7 @@ def run_suite(
         for note in notes(suite, plan, missing, records, skipped):
             progress.note(note)
         beside = {"incompatible": incompatible_entries(plan.refused), "defaults": suite.defaults}
-        files = _text(suite), suite.resolved() | {key: value for key, value in beside.items() if value != {}}
+        files = _text(suite), suite.resolved() | beside
         checkpoints = CheckpointFolder.of(suite, folder)
         recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints)
         job = Job(
