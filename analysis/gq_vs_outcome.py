@@ -23,7 +23,7 @@ def main() -> None:
     if prediction.facts.workload:
         own = own[own["workload"] == prediction.facts.workload]
     # All probes of the ledger were looked at: the sentences are corrected for all, as in the report.
-    subjects = [result.subject for result in prediction.facts.probes if result.probe == name]
+    subjects = ["", *(result.subject for result in prediction.facts.probes if result.probe == name)]
     say((one for one in prediction.sentences if one.subject in subjects), replace(correlations, frame=own))
 
 

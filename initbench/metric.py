@@ -65,6 +65,15 @@ class Metric:
         return (self.difference_unit or self.unit).removeprefix("percentage ")
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest possible value, ±∞ if unknown: 0 and 1 for a share, otherwise as far as `best`."""
+        if self.unit == "%":
+            return 0.0, 1.0
+        if self.best is None:
+            return -math.inf, math.inf
+        return (self.best, math.inf) if self.better == "lower" else (-math.inf, self.best)
+
+    @property
     def largest_difference(self) -> float:
         """The largest possible difference of two values: 1 for a share, otherwise +∞."""
         return 1.0 if self.unit == "%" else math.inf

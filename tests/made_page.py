@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 QUESTION = "Which initializations train a 28-layer network without normalization, with and without skip connections?"
+UNEQUAL = "Conditions differ: gradients clipped at norm 1 on plain-28 only."
 LINE = (
     "24 trials: 4 initializers × 2 networks × 3 seeds · digits (1,297 images) · 8 epochs of SGD, rate 0.1 · 3 minutes"
 )
@@ -152,7 +153,12 @@ def large(columns: int = 40, rows: int = 30, name: str = "") -> HeatMap:
         number = (7 * row + 3 * column) % 23
         if number >= 18:
             return states[number - 18]
-        return trained(2.5 + 4 * number, 1 - number / 18, mark="best" if number < 3 else "unresolved" if number < 9 else "worse", note="2 of 3" if number == 5 else "")
+        return trained(
+            2.5 + 4 * number,
+            1 - number / 18,
+            mark="best" if number < 3 else "unresolved" if number < 9 else "worse",
+            note="2 of 3" if number == 5 else "",
+        )
 
     heads = [
         HeatColumn(
@@ -269,6 +275,7 @@ def contents(**changes: Any) -> Contents:
         "title": "quickstart",
         "description": QUESTION,
         "line": LINE,
+        "unequal": UNEQUAL,
         "notices": (),
         "overview": OverviewView(SENTENCES, heat_map()),
         "analyses": analyses(),

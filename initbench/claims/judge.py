@@ -298,7 +298,8 @@ def _judge_correlations(criterion: Correlation, evidence: Evidence) -> Criterion
 
 
 def judge_correlations(correlations: NDArray[np.float64], at_least: float) -> GroupVerdict:
-    return replace(_by_mean(correlations, at_least, "number"), sample="network")
+    verdict = _by_mean(correlations, at_least, "number")
+    return replace(verdict, estimate=verdict.estimate.clipped(-1, 1), sample="network")
 
 
 def _by_mean(values: NDArray[np.float64], bound: float, form: Form) -> GroupVerdict:

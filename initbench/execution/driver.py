@@ -105,7 +105,8 @@ def run_suite(
         missing = plan.missing({i: record.status for i, record in records.items()})
         for note in notes(suite, plan, missing, records, skipped):
             progress.note(note)
-        files = _text(suite), suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
+        beside = {"incompatible": incompatible_entries(plan.refused), "defaults": suite.defaults}
+        files = _text(suite), suite.resolved() | beside
         checkpoints = CheckpointFolder.of(suite, folder)
         recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints)
         job = Job(

@@ -274,7 +274,7 @@ def _estimate_text(estimate: Estimate, metric: Metric | None, form: Form) -> str
         return interval_words(quotient(value), *ends)
     if form == "difference":
         return difference_words(estimate, metric) if math.isfinite(value) else "–"
-    ends = (metric.number(end) if estimate.has_interval else "" for end in (estimate.low, estimate.high))
+    ends = (metric.number(end) if estimate.has_interval else "" for end in estimate.clipped(*metric.bounds)[1:3])
     return interval_words(metric.text(value), *ends)
 
 

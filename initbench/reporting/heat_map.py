@@ -16,6 +16,7 @@ from initbench.metric import Metric
 from initbench.reporting.questions.cost import cost_texts
 from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.results import Results
+from initbench.reporting.sizes import mean_words
 from initbench.statistics.cells import all_train, table
 from initbench.statistics.intervals import MINIMUM_SEEDS
 from initbench.statistics.verdicts import WorkloadOrder, workload_order
@@ -55,7 +56,7 @@ class HeatCell:
         mark: what tests say of it beside the best of its workload, which learns at every seed; empty if they say
             nothing.
         title: a whole sentence, shown when the pointer is over the cell.
-        mean: with half the width of its interval, ``2.54 ± 0.31 %``; empty if a seed diverged or is alone.
+        mean: with its interval, ``2.54 ± 0.31 %`` (`sizes.mean_words`); empty if a seed diverged or is alone.
         spread: the least and the largest outcome of its seeds, ``1.9 to 2.8``; empty if a seed diverged or is alone.
         trains: whether it trains at every seed.
         is_told_apart: whether it is the best and tests find a difference from every other treatment on the workload.
@@ -351,9 +352,9 @@ def _spread(trials: pd.DataFrame, row: Mapping[str, Any], metric: Metric) -> str
 
 
 def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:
-    """Return the mean with half the width of its interval, empty if there is no interval."""
+    """Return the mean with its interval, empty if there is no interval."""
     mean, half_width = row["outcome_mean"], row["outcome_interval"]
-    return "" if math.isnan(half_width) else metric.text(mean, half_width)
+    return "" if math.isnan(half_width) else mean_words(mean, half_width, metric)
 
 
 def _note(row: dict[str, Any]) -> str:

@@ -72,6 +72,7 @@ class _Resolved(StoredModel):
     claims: list[Claim] = Field(default=[])
     published: Published | None = None
     seeds: int = 1
+    defaults: dict[str, dict[str, int | float]] = Field(default={})
 
 
 _ANEW = "initbench run writes the file anew"
@@ -103,6 +104,11 @@ def read_tune(folder: str | Path) -> dict[str, Any] | None:
     """Return a suite's tuning settings as plain data; None if it tunes nothing."""
     tune = _read(folder, f"tune does not say what is searched ({{}}); {_ANEW}", "tune").tune
     return None if tune is None else tune.model_dump(exclude_unset=True)
+
+
+def read_defaults(folder: str | Path) -> dict[str, dict[str, int | float]]:
+    """Return the defaults of the arguments that make a suite's initializers run long; empty if the file has none."""
+    return _read(folder, f"defaults are no numbers by initializer and argument ({{}}); {_ANEW}", "defaults").defaults
 
 
 def read_stated(folder: str | Path) -> Stated | None:

@@ -51,6 +51,21 @@ def outcome_words(values: Sequence[float], metric: Metric) -> str:
     return f"{value_words(values, metric.beside_title)} {metric.title}"
 
 
+def mean_words(mean: float, half_width: float, metric: Metric) -> str:
+    """Return ``2.54 ± 0.31 %``, or ``2.54 % (0.00 to 11.85)`` if the interval would reach beyond what is possible.
+
+    Args:
+        mean: in the metric's own direction.
+        half_width: of its interval; NaN if there is none.
+        metric: of the mean.
+    """
+    low, high = metric.bounds
+    if mean - half_width < low or mean + half_width > high:
+        ends = max(low, mean - half_width), min(high, mean + half_width)
+        return interval_words(metric.text(mean), *map(metric.number, ends))
+    return metric.text(mean, half_width)
+
+
 def share_words(estimate: Estimate) -> str:
     """Return a share of 1 in percent, ``50 % (9 to 91)``."""
     value, low, high = (f"{100 * part:.0f}" if math.isfinite(part) else "" for part in estimate[:3])

@@ -17,7 +17,15 @@ from initbench.errors import InitbenchError
 from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord
 from initbench.reporting.records import read_records
-from initbench.reporting.resolved import Refused, Stated, read_compare, read_incompatible, read_stated, read_tune
+from initbench.reporting.resolved import (
+    Refused,
+    Stated,
+    read_compare,
+    read_defaults,
+    read_incompatible,
+    read_stated,
+    read_tune,
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,7 @@ class Source:
         incompatible: the cells that the suites request and that cannot run, as pairs of spec and reason.
         tunes: the tuning settings of each suite that tunes (`resolved.read_tune`), if known.
         stated: claims and published numbers of each suite that has any.
+        defaults: initializer → argument → default, of the arguments that make its initializers run long.
     """
 
     records: list[TrialRecord]
@@ -43,6 +52,7 @@ class Source:
     incompatible: tuple[Refused, ...] = ()
     tunes: tuple[Mapping[str, Any], ...] = ()
     stated: tuple[Stated, ...] = ()
+    defaults: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Source:
@@ -61,16 +71,18 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
     notes: tuple[str, ...] = ()
     try:
         incompatible, tune, stated = read_incompatible(folder), read_tune(folder), read_stated(folder)
+        defaults = read_defaults(folder)
     except InitbenchError:
         if compare is None:
             raise
         # With `compare` given, a damaged resolved.json does not prevent a report.
-        incompatible, tune, stated = (), None, None
+        incompatible, tune, stated, defaults = (), None, None, {}
         name = records[0].spec["suite"]
         notes = (f"Which pairs of {name} are incompatible is not known: its {RESOLVED_FILE} cannot be read.",)
     tunes = () if tune is None else (tune,)
     said = () if stated is None else (stated,)
-    return Source(records, tuple(skipped), descriptions_of(records, text), notes, factors, incompatible, tunes, said)
+    descriptions = descriptions_of(records, text)
+    return Source(records, tuple(skipped), descriptions, notes, factors, incompatible, tunes, said, defaults)
 
 
 def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:
@@ -129,6 +141,7 @@ def join(sources: Sequence[Source]) -> Source:
         _once(pair for source in sources for pair in source.incompatible),
         tuple(tune for source in sources for tune in source.tunes),
         _stated_once(stated for source in sources for stated in source.stated),
+        {name: arguments for source in sources for name, arguments in source.defaults.items()},
     )
 
 

@@ -12,6 +12,7 @@ from initbench.comparing.labels import Names
 from initbench.comparing.metrics import UNKNOWN
 from initbench.metric import Metric
 from initbench.reporting.columns import Column, columns
+from initbench.reporting.sizes import mean_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,11 +94,12 @@ def cell_text(column: Column, row: Mapping[str, Any], metric: Metric, names: Nam
         return known[value].text if value in known else FILTERS["text"](value)
     metric = column.metric or metric
     if column.form == "mean":
-        return metric.text(value, row[column.low])
+        return mean_words(value, row[column.low], metric)
     write = {"outcome": _outcome(metric), "difference": metric.signed}.get(column.form) or FILTERS[column.form]
     if not column.low or math.isnan(row[column.low]):
         return write(value)
-    return f"{write(value)} ({write(row[column.low])} to {write(row[column.high])})"
+    most = {"difference": metric.largest_difference, "points": 1.0}.get(column.form, math.inf)
+    return f"{write(value)} ({write(max(row[column.low], -most))} to {write(min(row[column.high], most))})"
 
 
 def _outcome(metric: Metric) -> Callable[[float], str]:

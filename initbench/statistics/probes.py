@@ -36,6 +36,7 @@ class ProbeResult(NamedTuple):
     Attributes:
         column: column of the trials, such as ``probe.gradient_quotient``.
         form: `ALL_VALUES`, or `UNSATURATED` if some are saturated.
+        lower_is_better: whether its authors say that low values go with good outcomes; None if they say nothing.
         by_workload: as from `association.associations`.
         saturated: by workload, the number of saturated treatments.
         test: the joint permutation test.
@@ -51,6 +52,7 @@ class ProbeResult(NamedTuple):
 
     column: str
     form: str
+    lower_is_better: bool | None
     by_workload: pd.DataFrame
     saturated: pd.Series
     test: PermutationTest
@@ -125,6 +127,7 @@ def probe_results(
                 ProbeResult(
                     column=column,
                     form=form,
+                    lower_is_better=lower,
                     by_workload=by_workload,
                     saturated=(saturated & outcome.notna()).sum(axis="columns"),
                     test=permutation_test(own, shown, parts=parts),

@@ -84,6 +84,19 @@ class Suite:
             **({"seeds": len(self.seeds)} if self.claims else {}),
         }
 
+    @property
+    def defaults(self) -> dict[str, dict[str, int | float]]:
+        """Initializer → argument → default, of the arguments that a smoke run shortens because they may take long."""
+        known = {
+            part.spec.name: {
+                argument.name: argument.default
+                for argument in part.component.arguments
+                if argument.name in part.component.traits.smoke and isinstance(argument.default, int | float)
+            }
+            for part in self.initializers
+        }
+        return {name: arguments for name, arguments in known.items() if arguments}
+
 
 def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | None = None) -> Suite:
     """Read and check a suite file.

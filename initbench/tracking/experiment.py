@@ -16,7 +16,7 @@ from initbench.errors import InitbenchError, LedgerError
 from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord, record_of
 from initbench.reporting.records import slim
-from initbench.reporting.resolved import read_compare, read_incompatible, read_tune
+from initbench.reporting.resolved import read_compare, read_defaults, read_incompatible, read_tune
 from initbench.reporting.source import Source, descriptions_of
 from initbench.tracking import contents
 from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
@@ -64,6 +64,7 @@ def read_experiment(name: str, uri: str) -> Source:
         with suppress(OSError, ValueError):  # optional for a report
             suite_text = read_text(suite_file)
         compare, incompatible, tune = read_compare(folder), read_incompatible(folder), read_tune(folder)
+        defaults = read_defaults(folder)
     if not records and other_formats is not None:
         raise LedgerError(f"MLflow at {shown_uri(uri)}: experiment {name!r}: {other_formats}")
     if not records:
@@ -74,7 +75,13 @@ def read_experiment(name: str, uri: str) -> Source:
     descriptions = descriptions_of(ordered, suite_text)
     tunes = () if tune is None else (tune,)
     return Source(
-        ordered, tuple(sorted(skipped)), descriptions, compare=compare, incompatible=incompatible, tunes=tunes
+        ordered,
+        tuple(sorted(skipped)),
+        descriptions,
+        compare=compare,
+        incompatible=incompatible,
+        tunes=tunes,
+        defaults=defaults,
     )
 
 

@@ -129,6 +129,8 @@ def test_correlations_over_networks():
     assert judge_correlations(np.array([0.8, 0.9, 0.85, 0.8]), 0.5).status == "held"
     assert judge_correlations(np.array([0.1, 0.0, -0.1, 0.05]), 0.5).status == "did not hold"
     assert judge_correlations(np.array([0.9, 0.0, 0.5, 0.4]), 0.5).status == "undecided"
+    wide = judge_correlations(np.array([1.0, 1.0, -0.2]), 0.5).estimate
+    assert (wide.value, wide.high) == (pytest.approx(0.6), 1)  # Student's interval would reach to 2.3
 
 
 WORLDS = 4000

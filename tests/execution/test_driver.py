@@ -59,6 +59,7 @@ def test_the_suite_lies_beside_its_trials_as_written_and_resolved(tmp_path):
     assert text.endswith("# run with --set recipe.epochs=2\n")
     resolved = json.loads((summary.folder / "resolved.json").read_text(encoding="utf-8"))
     assert (resolved["schema"], resolved["name"]) == (2, "small")
+    assert resolved["defaults"] == {}  # it has no initializer that may take long
     compare = ("initializer", "architecture.depth")
     assert tuple(resolved["compare"]) == read_folder(summary.folder).compare == compare
     assert read_experiment("small", default_tracking_uri(summary.folder)).compare == compare

@@ -142,7 +142,8 @@ def test_what_did_not_run_everywhere_is_named_and_compared_on_the_workloads_that
     [(_, ours)], [(_, theirs)] = found.facts.against, without.facts.against
     assert list(ours) == list(theirs)
     for name in ours:
-        assert ours[name].by_workload.equals(theirs[name].by_workload)
+        ends = ["low", "high"]  # another treatment says more of how much seeds vary
+        assert ours[name].by_workload.drop(columns=ends).equals(theirs[name].by_workload.drop(columns=ends))
         assert ours[name][1:] == theirs[name][1:]
     assert sentences_of(found, "")[:-1] == sentences_of(without, "")
     ranked = table.drop(index=TUNED).drop(columns=["rate_low", "rate_high"])

@@ -26,7 +26,7 @@ def records(initializers=(KAIMING, DELTA_1, METAINIT)):
         for i, initializer in enumerate(initializers):
             for seed in range(4):
                 end = 0.1 + 0.1 * i + 0.001 * (seed * (i + 1) % 3) + 0.01 * (architecture is WRN) * i
-                made = make_record(make_spec(initializer, architecture, seed), end)
+                made = make_record(make_spec(initializer, architecture, seed), end, quotient=0.5 + i)
                 history = [{"step": 21, "epoch": 1, "test_error": 0.9}, {"step": 42, "epoch": 2, "test_error": end}]
                 spent = {"cost": TUNED if initializer is METAINIT else FREE}
                 norms = {"name": "gradient_norm.per_layer", "kind": "per_layer", "values": {"a.weight": 1.0}}
@@ -67,7 +67,8 @@ def test_one_probe_by_layer():
 
 
 def test_the_probe_that_is_asked_for_comes_first_and_p_values_stay():
-    results = results_of(records((KAIMING, DELTA_1)))
+    others = ({"name": name} for name in ("xavier", "orthogonal", "zero"))
+    results = results_of(records((KAIMING, DELTA_1, *others)))
     first, every = predict(results, probe="gradient_norm"), predict(results)
     assert first.facts.probes[0].probe == "gradient_norm"
     assert {figure.subject for figure in first.figures if figure.subject} == {"plain-28", "wrn-28"}

@@ -175,6 +175,7 @@ def test_the_mean_stands_beside_the_median_where_no_seed_diverged():
     [cell] = mapped({"net": {"a": [0.02, 0.03, 0.04]}}).cells
     # t₀.₉₇₅,₂ = 4.303 times 0.01 / √3.
     assert cell.mean == "3.00 ± 2.48\N{NO-BREAK SPACE}%"
+    assert one([0.01, 0.03, 0.08]).mean == "4.00\N{NO-BREAK SPACE}% (0.00 to 12.96)"  # not below 0 %
     assert one([0.02, 0.03, None]).mean == ""
     assert one([0.02, 0.03]).mean == ""
 

@@ -60,16 +60,17 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
     metric_of = {place: metrics[i % len(metrics)] for i, place in enumerate(places)}
     rows, judged = [], []
     for i, label in enumerate(labels):
-        cells = [HeatCell(state) for state in states[i]]
+        cells = [HeatCell(state, trains=state == "trained") for state in states[i]]
         rows.append(HeatRow(names.treatments[label], label, cells))
         for place, state in zip(places, states[i], strict=True):
             if state in {"trained", "untrained", "diverged"}:
                 value = math.inf if state == "diverged" else metric_of[place].oriented(generator.uniform())
                 chance = 0.9 if is_chance_known else math.nan
-                judged.append(
-                    {"treatment": label, "workload": place, "outcome": value, "state": state} | {"chance": chance}
-                )
-    frame = pd.DataFrame(judged, columns=["treatment", "workload", "outcome", "state", "chance"])
+                row = {"treatment": label, "workload": place, "outcome": value, "state": state, "chance": chance}
+                counts = dict.fromkeys(("trained", "trains"), 3.0 * (state == "trained"))
+                judged.append(row | counts | {"seeds": 3, "diverged": 3 * (state == "diverged")})
+    columns = ["treatment", "workload", "outcome", "state", "chance", "trained", "trains", "seeds", "diverged"]
+    frame = pd.DataFrame(judged, columns=columns)
     columns = [HeatColumn(names.workloads[place], place) for place in places]
     lead = None
     if len(labels) > 1 and generator.uniform() < 0.7:
@@ -82,7 +83,10 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
     needed = None if what == "sizes" and generator.uniform() < 0.5 else more
     unknown = Unknown(what, have, needed) if generator.uniform() < 0.7 else None
     terms = Terms(metrics[0] if len(metrics) == 1 else None, generator.choice(["initializer", "treatment"]))
-    results = SimpleNamespace(names=names, judged=frame, metric_of=metric_of, terms=terms, tune=None)
+    verdicts = {place: [] for place in places}
+    results = SimpleNamespace(
+        names=names, judged=frame, cells=frame, suite_verdicts=verdicts, metric_of=metric_of, terms=terms, tune=None
+    )
     return Overview(results, HeatMap(rows, columns), lead, cost, unknown)
 
 

@@ -6,14 +6,15 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
-from ledgers import DELTA_1, DELTA_2, ERROR, KAIMING, PLAIN, R_SQUARED, make_record, make_spec
+from ledgers import DELTA_1, DELTA_2, ERROR, KAIMING, PLAIN, R_SQUARED, make_measured, make_record, make_spec
 from reports import results_of, table_of
 from worlds import table
 
 from initbench.reporting.comparison_sentences import needed_text
-from initbench.reporting.questions.prediction import adds, costs, predict, predicts
-from initbench.reporting.questions.probe_results import measure, name_of
+from initbench.reporting.questions.prediction import Untested, adds, costs, predict, predicts, reversed_on
+from initbench.reporting.questions.probe_results import measure
 from initbench.reporting.terms import Terms
 from initbench.statistics.gain import Gain
 from initbench.statistics.intervals import Estimate
@@ -134,7 +135,10 @@ def test_what_would_tell_is_corrected_for_the_probes_that_are_tested():
         first = next(own for own in found.sentences if own.subject == result.probe)
         assert first.is_open
         needed = needed_text(result.test.needed(2))
-        assert first.text == f"6 initializers do not show whether {name_of(result)} predicts the test error; {needed}."
+        assert (
+            f"6 initializers {'cannot confirm it, ' if result.probe == 'gradient_quotient' else 'do not'}" in first.text
+        )
+        assert first.text.endswith(f"{needed}.")
 
 
 def test_nothing_is_said_of_fewer_than_five_initializers():
@@ -143,12 +147,78 @@ def test_nothing_is_said_of_fewer_than_five_initializers():
     assert not found.facts.probes[0].test.is_testable
     first = found.sentences[0]
     assert first.is_open
-    assert "4 initializers" in first.text
-    assert "ρ" not in first.text
+    assert first.text == (
+        "Whether the gradient quotient predicts the test error, whether it adds anything to depth, and whether it "
+        "orders the initializers alike at another seed are unknown: that takes at least 5 initializers; the report has "
+        "4."
+    )
     frame = table_of(found, "probes").frame
     assert frame[["rho", "rho_low", "rho_high", "pvalue"]].isna().all(axis=None)
     by_workload = table_of(found, "correlation").frame
     assert by_workload[["rho", "rho_low", "rho_high"]].isna().all(axis=None)
+
+
+def test_what_no_probe_can_be_tested_for_is_one_sentence():
+    two = [record for record in world(rising, SIX[:4]) if record.spec["architecture"]["arguments"]["depth"] <= 16]
+    [found] = predict(results_of(two)).sentences
+    assert (found.is_open, found.subject) == (True, "")
+    assert found.text == (
+        "Whether the gradient quotient and the gradient norm predict the test error cannot be tested: that takes at "
+        "least 5 initializers and 3 networks; the report has 4 and 2."
+    )
+
+
+def test_trials_without_an_outcome_predict_nothing():
+    records = [make_measured(make_spec(KAIMING, seed=seed)) for seed in SEEDS]
+    assert [str(own) for own in predict(results_of(records)).sentences] == ["No trial has an outcome to predict."]
+
+
+@pytest.mark.parametrize(
+    ("quotient", "words"),
+    [
+        (
+            lambda a, i, seed: 7 - rising(a, i, seed),
+            "ρ = -1.00 (-1.00 to -0.74), the reverse of what its authors expect.",
+        ),
+        (
+            lambda a, i, seed: rising(a, (3, 5, 1, 4, 2, 0)[i], seed),
+            "(ρ = -0.60), the reverse of what its authors expect; 6 initializers cannot confirm it, ",
+        ),
+    ],
+)
+def test_a_quotient_that_is_higher_for_better_outcomes_is_said_to_be_the_reverse_of_what_is_expected(quotient, words):
+    first = predict(results_of(world(quotient))).sentences[0]
+    assert words in first.text
+    assert first.is_open == first.text.startswith("Higher values of the gradient quotient went with a lower test error")
+
+
+def test_which_sign_is_the_reverse_depends_on_the_metric():
+    rng = np.random.default_rng(1)
+    probe = np.arange(8.0) + rng.standard_normal((6, 8))
+    test, rho = permutation_test(table(probe), table(-probe)), crossed(table(probe), table(-probe))
+    said = {}
+    for terms in (TERMS, Terms(R_SQUARED), Terms(None)):
+        for lower in (True, False, None):
+            found = predicts(result_of(test=test, rho=rho, lower_is_better=lower), test.pvalue, 1, terms)
+            said[terms, lower] = "reverse" in found.text
+    assert [terms_and_lower for terms_and_lower, is_reverse in said.items() if is_reverse] == [
+        (TERMS, True),
+        (Terms(R_SQUARED), False),
+        (Terms(None), True),
+    ]
+
+
+def test_correlations_that_are_shown_without_a_test_are_said_to_be_the_reverse_too():
+    by_workload = pd.DataFrame({"rho": [-0.5, -0.2, 0.1, math.nan]})
+    untestable = permutation_test(table(np.zeros((1, 4))), table(np.zeros((1, 4))))
+    known = {"by_workload": by_workload, "test": untestable}
+    [found] = reversed_on(result_of(lower_is_better=True, **known), TERMS, "network")
+    assert found.text == (
+        "Higher values of GQ went with a lower test error on 2 of 3 networks, the reverse of what its authors expect; "
+        "this was not tested."
+    )
+    assert not list(reversed_on(result_of(lower_is_better=False, **known), TERMS, "network"))
+    assert not list(reversed_on(result_of(**known), TERMS, "network"))
 
 
 def test_saturated_values_are_shown_both_ways():
@@ -201,10 +271,10 @@ def test_which_way_a_probe_predicts(terms, sign, words):
     probe = np.arange(8.0) + rng.standard_normal((6, 8))
     outcome = table(sign * (np.arange(8.0) + rng.standard_normal((6, 8))))
     test, rho = permutation_test(table(probe), outcome), crossed(table(probe), outcome)
-    found = predicts(result_of(test=test, rho=rho), test.pvalue, 1, terms, "workload")
+    found = predicts(result_of(test=test, rho=rho), test.pvalue, 1, terms)
     ends = f"{test.statistic:+.2f} ({rho.low:+.2f} to {rho.high:+.2f})"
     assert found.text == f"The higher GQ, the {words}: ρ = {ends}."
-    unsure = predicts(result_of(test=test, rho=rho), 0.2, 9, terms, "workload")
+    unsure = predicts(result_of(test=test, rho=rho), 0.2, 9, terms)
     assert unsure.is_open
     assert f"about {test.needed(9)} would" in unsure.text
 
@@ -213,8 +283,8 @@ def test_initializers_that_cannot_be_exchanged_are_not_counted_as_too_few():
     """Six initializers, in two threes that never meet: 36 permutations, by which nothing can be rejected."""
     values = np.array([[0.0, 1, 2, math.nan, math.nan, math.nan], [math.nan, math.nan, math.nan, 0, 1, 2]])
     test, rho = permutation_test(table(values), table(values)), crossed(table(values), table(values))
-    found = predicts(result_of(test=test, rho=rho), test.pvalue, 1, TERMS, "workload")
-    assert found.text == "Nothing can be concluded: it takes 5 initializers with values on the same workloads."
+    found = predicts(result_of(test=test, rho=rho), test.pvalue, 1, TERMS)
+    assert found == Untested("whether {probe} predicts the {outcome}", ("initializer",))
 
 
 def test_what_picking_by_a_probe_costs():
@@ -230,7 +300,7 @@ def test_what_picking_by_a_probe_costs():
     diverged = order.copy()
     diverged[0, 1] = math.inf
     assert "diverged on 1 of 4 workloads" in cost(selection(table(probe), table(diverged))).text
-    assert cost(selection(table(probe[:2]), table(order[:2]))).is_open
+    assert cost(selection(table(probe[:2]), table(order[:2]))).needs == ("workload",)
 
 
 def test_what_a_probe_adds_is_in_points_of_rank():

@@ -18,6 +18,7 @@ from initbench.reporting.heat_map import HeatMap
 from initbench.reporting.notices import notices
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
+from initbench.reporting.page.unequal_conditions import unequal_conditions
 from initbench.reporting.results import Results
 from initbench.reporting.sentence import Sentence
 from initbench.reporting.sharing import distinct
@@ -44,6 +45,7 @@ class Contents:
         title: its heading.
         description: the suite's question, may be empty.
         line: the facts in one line: how many trials, of what, on which data, by which recipe, and how long.
+        unequal: one sentence on conditions that differ between networks or treatments, empty if none do.
         notices: warnings: a smoke run, records that could not be read, ledgers that were joined.
         overview: the first screen.
         analyses: one section each.
@@ -63,6 +65,7 @@ class Contents:
     title: str
     description: str
     line: str
+    unequal: str
     notices: Sequence[str]
     overview: OverviewView
     analyses: Sequence[Answer]
@@ -118,6 +121,7 @@ def collect(
         title=", ".join(sorted(set(results.frame["suite"]))) if title is None else title,
         description=_description(results.source) if description is None else description,
         line=facts_line(results),
+        unequal=unequal_conditions(results),
         notices=notices(results),
         overview=OverviewView(overview.sentences, overview.facts.map),
         analyses=analyses,

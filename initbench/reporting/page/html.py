@@ -116,7 +116,13 @@ def _legend(analysis: Answer, key: Sequence[str]) -> list[Entry]:
 
 def _texts(contents: Contents) -> Iterator[str]:
     """Yield the page's texts that may contain words of the glossary."""
-    yield from (contents.line, contents.methods, *contents.notices, *map(str, contents.overview.sentences))
+    yield from (
+        contents.line,
+        contents.unequal,
+        contents.methods,
+        *contents.notices,
+        *map(str, contents.overview.sentences),
+    )
     for analysis in contents.analyses:
         yield from (analysis.question, *map(str, analysis.sentences), *analysis.remarks)
         for table in analysis.shown_tables:

@@ -37,6 +37,7 @@ def plain(contents: Contents) -> dict[str, Any]:
         "title": contents.title,
         "question": contents.description,
         "line": contents.line,
+        "unequal": contents.unequal,
         "notices": list(contents.notices),
         "compares": contents.terms.treatment,
         "sentences": _sentences(contents.overview.sentences),

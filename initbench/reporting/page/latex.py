@@ -53,8 +53,8 @@ _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 def render_latex(contents: Contents) -> str:
     """Return the tables of a report.
 
-    They are the medians of every treatment on every workload, the means ± half the width of their intervals if there
-    are any, and the main tables of every analysis.
+    They are the medians of every treatment on every workload, the means with their intervals if there are any, and the
+    main tables of every analysis.
     """
     return "\n".join([f"% {_one_line(contents.title)}", r"% \usepackage{booktabs}", *_tables(contents)])
 
@@ -84,7 +84,7 @@ def _heat_map(contents: Contents, heat_map: HeatMap, *, means: bool) -> str:
     ]
     metric = capitalized(heat_map.metric or "outcome, median of seeds")
     if means:
-        metric = f"{metric.removesuffix(', median of seeds')}, mean over seeds ± half the width of its 95 % interval"
+        metric = f"{metric.removesuffix(', median of seeds')}, mean over seeds with its 95 % interval"
     caption = escaped(f"{metric}.")
     if any(cell.is_told_apart for cell in heat_map.cells):
         caption += " Bold: the best, with a difference found from every other one."

@@ -62,6 +62,8 @@ def _blocks(contents: Contents, images: str | None, rows: int) -> Iterator[str]:
     heat_map = contents.overview.heat_map
     if heat_map is not None and heat_map.rows and heat_map.columns:
         yield _heat_map(heat_map, contents.terms.treatment)
+    if contents.unequal:
+        yield escaped(contents.unequal)
     for analysis in contents.analyses:
         yield from _analysis(analysis, images, rows)
     yield "## Conditions"

@@ -140,13 +140,13 @@ def _recipe(recipes: Sequence[Mapping[str, Any]], *, has_tuned_rate: bool = Fals
 
     def values(field: str) -> list[Any]:
         distinct_values = {repr(recipe[field]): recipe[field] for recipe in used if field in recipe}.values()
-        return sorted((value for value in distinct_values if value not in _OFF), key=lambda value: natural(str(value)))
+        return sorted((value for value in distinct_values if value not in OFF), key=lambda value: natural(str(value)))
 
     details = [f"learning rate {'tuned' if has_tuned_rate else _either(values('lr'))}"]
     for field, words in DETAILS.items():
         if used_values := values(field):
             amount = "" if used_values[0] is True else f" {_either(used_values)}"
-            everywhere = all(recipe.get(field) not in _OFF for recipe in used)
+            everywhere = all(recipe.get(field) not in OFF for recipe in used)
             details.append(f"{words}{amount}{'' if everywhere else ' or not'}")
     lengths = [
         f"{_either(numbers)} {unit if numbers == [1] else f'{unit}s'}"
@@ -159,7 +159,7 @@ def _recipe(recipes: Sequence[Mapping[str, Any]], *, has_tuned_rate: bool = Fals
     )
 
 
-_OFF: tuple[Any, ...] = (None, 0, False, (), [])
+OFF: tuple[Any, ...] = (None, 0, False, (), [])
 DETAILS = {
     "momentum": "momentum",
     "nesterov": "Nesterov’s form of it",

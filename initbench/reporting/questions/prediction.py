@@ -1,19 +1,19 @@
 """Does a measurement at initialization predict the outcome?
 
 Below five treatments nothing is concluded about a probe, and no number is quoted: a correlation of four would be taken
-for more than it is.
+for more than it is. One sentence says all that cannot be tested for lack of treatments or networks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from initbench.comparing.formatting import counted
+from initbench.comparing.formatting import capitalized, counted, listed
 from initbench.comparing.labels import Name, label_of
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
@@ -32,10 +32,24 @@ from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
 from initbench.statistics.probes import NONE, ProbeResult
 
 _RHO = "{:+.2f}"
+_REVERSE = "the reverse of what its authors expect"
+_WENT_WITH = "Higher values of {probe} went with {change}"
 _CORRELATION = [
     *("probe", "form", "workload", "n", "rho", "rho_low", "rho_high", "tau", "tau_low", "tau_high", "remark"),
     "saturated",
 ]
+
+
+class Untested(NamedTuple):
+    """A part of the question that these trials cannot answer.
+
+    Attributes:
+        what: such as ``whether {probe} predicts the {outcome}``.
+        needs: the nouns of what is lacking: treatments, workloads, architectures or seeds.
+    """
+
+    what: str
+    needs: tuple[str, ...]
 
 
 class Prediction(NamedTuple):
@@ -64,14 +78,13 @@ def predict(results: Results | str | Path, *, probe: str = "", workload: str = "
         first = label_of(probe, {result.probe: Name(result.probe) for result in probes}, "probe")
         probes.sort(key=lambda result: result.probe != first)
     facts, table = Prediction(probes, only), _on_workloads(probes, results)
-    if not probes:
+    if not probes or not len(results.judged):
         question = f"Does a measurement at initialization predict the {outcome}?"
         return Answer("prediction", question, [_nothing(results)], [table], facts=facts)
     return Answer(
         "prediction",
         f"Does {name_of(probes[0])} predict the {outcome}?",
-        # If there are too few treatments, several parts of the question have one answer, which is given once.
-        list(dict.fromkeys(_sentences(probes, results))),
+        _sentences(probes, results),
         [_every_probe(probes, results), table],
         prediction_figures(probes, results, only),
         list(_remarks(probes[0], results)),
@@ -80,56 +93,148 @@ def predict(results: Results | str | Path, *, probe: str = "", workload: str = "
 
 
 def _nothing(results: Results) -> Sentence:
-    if any(probe.get("kind") == "scalar" for record in results.records for probe in record.probes):
+    if not any(probe.get("kind") == "scalar" for record in results.records for probe in record.probes):
+        return say("Nothing was measured at initialization.", is_open=True)
+    if len(results.judged):
         return say("No measurement at initialization is finite.", is_open=True)
-    return say("Nothing was measured at initialization.", is_open=True)
+    return say("No trial has an outcome to predict.", is_open=True)
 
 
-def _sentences(probes: Sequence[ProbeResult], results: Results) -> Iterator[Sentence]:
-    """Yield for each probe whether it predicts the outcome, the cost of choosing by it, how much it adds, and the rest.
+def _sentences(probes: Sequence[ProbeResult], results: Results) -> list[Sentence]:
+    """Return for each probe whether it predicts the outcome, what choosing by it costs, how much it adds, and the rest.
 
-    The p-values of one part of the question are corrected by Holm for all probes and forms.
+    The p-values of one part of the question are corrected by Holm for all probes and forms. If no part can be tested
+    for any probe, one sentence says so for all of them.
     """
     terms, noun, tested = results.terms, results.names.noun, sum(result.test.is_testable for result in probes)
     parts = ([getattr(result, part).pvalue for result in probes] for part in ("test", "gain", "divergence"))
+    answers: list[tuple[ProbeResult, list[Sentence | Untested]]] = []
     for result, *pvalues in zip(probes, *(adjust(part, "holm") for part in parts), strict=True):
         predicted, gained, foretold = map(float, pvalues)
-        yield predicts(result, predicted, max(1, tested), terms, noun)
+        said = [predicts(result, predicted, max(1, tested), terms), *reversed_on(result, terms, noun)]
         if terms.metric is not None:
-            yield costs(result, terms.metric, terms, noun)
-            yield adds(result, gained, terms, noun)
+            said += [costs(result, terms.metric, terms, noun), adds(result, gained, terms, noun)]
         if result.divergence.pairs:
-            yield foretells(result, foretold, terms, noun)
-        yield agrees(result, terms, noun)
+            said.append(foretells(result, foretold, terms))
+        answers.append((result, [*said, agrees(result, terms, noun)]))
+    every = [part for _, said in answers for part in said]
+    untested = [part for part in every if isinstance(part, Untested)]
+    if len(untested) == len(every):
+        return [_none_tested(probes, untested, results)]
+    return [sentence for result, said in answers for sentence in _joined(result, said, results)]
 
 
-def predicts(result: ProbeResult, pvalue: float, tested: int, terms: Terms, noun: str) -> Sentence:
-    test, rho, treatment = result.test, result.rho, terms.treatment
-    if math.isnan(test.statistic):
-        lacking = f"no {noun} has 3 {treatment}s with different values"
-        return _open(result, f"Nothing can be concluded: {lacking}; it takes {MINIMUM_TREATMENTS}.")
+def _none_tested(probes: Sequence[ProbeResult], parts: Sequence[Untested], results: Results) -> Sentence:
+    names = named(list(dict.fromkeys(map(name_of, probes))))
+    takes = _takes({need for part in parts for need in part.needs} - {"seed"}, results)
+    verb = "predicts" if len({result.probe for result in probes}) == 1 else "predict"
+    text = f"Whether {{probes}} {verb} the {{outcome}} cannot be tested: {takes}."
+    return say(text, is_open=True, probes=names, outcome=results.terms.outcome)
+
+
+def _joined(result: ProbeResult, said: Sequence[Sentence | Untested], results: Results) -> Iterator[Sentence]:
+    """Yield the sentences on a probe, with one in place of all parts that cannot be tested."""
+    untested = [part for part in said if isinstance(part, Untested)]
+    for part in said:
+        if isinstance(part, Sentence):
+            yield part
+        elif part is untested[0]:
+            first, *others = [part.what for part in untested]
+            what = [capitalized(first), *(other.replace("{probe}", "it") for other in others)]
+            last = f", and {what[-1]}" if len(what) > 2 else f" and {what[-1]}" if others else ""
+            unknown = f"{', '.join(what[:-1] or what)}{last} {'are' if others else 'is'}"
+            takes = _takes({need for part in untested for need in part.needs}, results)
+            fields = {"outcome": results.terms.outcome, "beyond": _beyond(result)}
+            yield _open(result, f"{unknown} unknown: {takes}.", **fields)
+
+
+def _takes(needs: Collection[str], results: Results) -> str:
+    """Return ``that takes at least 5 initializers and 3 networks; the report has 4 and 2``."""
+    treatment, noun, trials = _exchanged(results.terms), results.names.noun, results.trials
+    least = {
+        treatment: (MINIMUM_TREATMENTS, "part" if results.terms.exchanged else "treatment"),
+        noun: (MINIMUM_SEEDS, "workload"),
+        "architecture": (MINIMUM_ARCHITECTURES, "architecture_label"),
+        "seed": (2, "seed"),
+    }
+    known = {what: trials[column].nunique() for what, (_, column) in least.items() if what in needs}
+    lacking = [what for what, number in known.items() if number < least[what][0]]
+    texts = [_several(least[what][0], what) for what in lacking]
+    if treatment in needs and treatment not in lacking:
+        different = f"{_several(MINIMUM_TREATMENTS, treatment)} with different values on the same {noun}s"
+        return f"that takes {listed([different, *texts])}"
+    if not lacking:
+        return f"that takes {listed([f'more {need}s' for need in sorted(needs)])}"
+    return f"that takes at least {listed(texts)}; the report has {listed([str(known[what]) for what in lacking])}"
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} values of {what}" if "." in what else counted(number, what)
+
+
+def _exchanged(terms: Terms) -> str:
+    return terms.exchanged or terms.treatment
+
+
+def _architecture(noun: str) -> str:
+    return noun if noun == "network" else "architecture"
+
+
+def predicts(result: ProbeResult, pvalue: float, tested: int, terms: Terms) -> Sentence | Untested:
+    test, rho = result.test, result.rho
     if not test.is_testable:
-        return _too_few(result, rho.n, terms, noun)
+        return Untested("whether {probe} predicts the {outcome}", (_exchanged(terms),))
+    is_reverse = test.statistic * _expected(result, terms) < 0
     if test.tells(rho, pvalue):
         higher, lower = ("worse", "better") if terms.metric is None else ("higher", "lower")
-        text = f"The higher {{probe}}, the {higher if test.statistic > 0 else lower} the {{outcome}}: ρ = {{size}}."
-        return _told(result, text, outcome=terms.outcome, size=plain_words(rho._replace(value=test.statistic), _RHO))
-    text = f"{counted(test.treatments, treatment)} do not show whether {{probe}} predicts the {{outcome}}; {{needed}}."
-    return _open(result, text, outcome=terms.outcome, needed=needed_text(test.needed(tested)))
+        text = f"The higher {{probe}}, the {higher if test.statistic > 0 else lower} the {{outcome}}: ρ = {{size}}"
+        size = plain_words(rho._replace(value=test.statistic), _RHO)
+        return _told(result, f"{text}{f', {_REVERSE}' if is_reverse else ''}.", outcome=terms.outcome, size=size)
+    few, needed = counted(test.treatments, terms.treatment), needed_text(test.needed(tested))
+    text = f"{few} do not show whether {{probe}} predicts the {{outcome}}; {needed}."
+    if is_reverse:
+        text = f"{_WENT_WITH} (ρ = {_RHO.format(test.statistic)}), {_REVERSE}; {few} cannot confirm it, {needed}."
+    return _open(result, text, outcome=terms.outcome, change=_change(test.statistic, terms))
 
 
-def costs(result: ProbeResult, metric: Metric, terms: Terms, noun: str) -> Sentence:
+def reversed_on(result: ProbeResult, terms: Terms, noun: str) -> Iterator[Sentence]:
+    """Yield on how many workloads ρ has the sign that the probe's authors do not expect, if it is the most of them.
+
+    It is for a probe that is not tested, although some workloads have enough treatments for a ρ of their own.
+    """
+    expected, rhos = _expected(result, terms), result.by_workload["rho"].dropna()
+    reverse = int((rhos * expected < 0).sum())
+    if not result.test.is_testable and 2 * reverse > len(rhos):
+        on = f"{reverse} of {len(rhos)} {noun}s" if len(rhos) > 1 else f"one {noun}"
+        text = f"{_WENT_WITH} on {on}, {_REVERSE}; this was not tested."
+        yield _open(result, text, change=_change(-expected, terms))
+
+
+def _expected(result: ProbeResult, terms: Terms) -> int:
+    """Return the sign of ρ that the probe's authors expect, 0 if unknown."""
+    if result.lower_is_better is None:
+        return 0
+    return 1 if result.lower_is_better == (terms.metric is None or terms.metric.better == "lower") else -1
+
+
+def _change(rho: float, terms: Terms) -> str:
+    if terms.metric is None:
+        return f"a {'worse' if rho > 0 else 'better'} outcome"
+    return f"a {'higher' if rho > 0 else 'lower'} {terms.outcome}"
+
+
+def costs(result: ProbeResult, metric: Metric, terms: Terms, noun: str) -> Sentence | Untested:
     """Return the cost of choosing the treatment with the best value; the table has the cost of a random choice."""
     chosen, treatment = result.chosen[1], terms.treatment
-    regret = chosen.regret
+    regret, what = chosen.regret, "what choosing by {probe} costs"
     if regret.n == 0:
-        why = "has others from which to learn the direction" if chosen.learned else "leaves a choice"
-        return _open(result, f"What choosing by {{probe}} costs is unknown: no {noun} {why}.")
+        is_alone = chosen.learned and result.gain.has_too_few_architectures
+        return Untested(what, (_architecture(noun) if is_alone else _exchanged(terms),))
     if chosen.diverged:
         on = f"{chosen.diverged} of {counted(regret.n, noun)}"
         return _told(result, f"Choosing by {{probe}} picks {terms.one} that diverged on {on}.")
     if regret.n < MINIMUM_SEEDS:
-        return _open(result, f"What choosing by {{probe}} costs is unknown: {_few(regret.n, noun, MINIMUM_SEEDS)}.")
+        return Untested(what, (noun,))
     each, size = f"on each of {regret.n} {noun}s", difference_words(regret, metric)
     if regret.has_interval:
         return _told(result, f"Choosing by {{probe}} costs {{size}} compared with the best {treatment}.", size=size)
@@ -138,30 +243,37 @@ def costs(result: ProbeResult, metric: Metric, terms: Terms, noun: str) -> Sente
     return _told(result, f"Choosing by {{probe}} picks the best {treatment} {each}.")
 
 
-def adds(result: ProbeResult, pvalue: float, terms: Terms, noun: str) -> Sentence:
+def adds(result: ProbeResult, pvalue: float, terms: Terms, noun: str) -> Sentence | Untested:
     """Return whether a probe adds anything to trivial predictors on architectures that were left out."""
     gain, treatment = result.gain, terms.treatment
-    beyond = named(gain.predictors) if gain.predictors else "the mean"
     if gain.adds(pvalue):
-        value, low, high = (100 * part for part in gain.gain[:3])  # percent of all ranks
+        closer = _in_points(gain.gain)
         text = "Knowing {probe} as well as {beyond} brings the predicted rank {size} points closer to the true one."
-        return _told(result, text, beyond=beyond, size=plain_words(Estimate(value, low, high, gain.gain.n), "{:.1f}"))
-    if gain.has_too_few_architectures:
-        why = _few(gain.gain.n, "architecture", MINIMUM_ARCHITECTURES)
-    elif not gain.is_known:
-        why = f"{counted(gain.cells, 'cell')} are too few; more architectures would tell"
-    elif not gain.is_testable:
-        why = f"it takes {MINIMUM_TREATMENTS} {terms.exchanged or treatment}s on the same {noun}s"
-    else:
-        why = f"{counted(gain.gain.n, 'architecture')} do not show it; more {treatment}s and architectures would tell"
-    return _open(result, f"Whether {{probe}} adds anything to {{beyond}} is unknown: {why}.", beyond=beyond)
+        return _told(result, text, beyond=_beyond(result), size=plain_words(closer, "{:.1f}"))
+    what = "whether {probe} adds anything to {beyond}"
+    if gain.has_too_few_architectures or not gain.is_known:
+        return Untested(what, (_architecture(noun),))
+    if not gain.is_testable:
+        return Untested(what, (_exchanged(terms),))
+    why = f"{counted(gain.gain.n, 'architecture')} do not show it; more {treatment}s and architectures would tell"
+    return _open(result, f"{capitalized(what)} is unknown: {why}.", beyond=_beyond(result))
 
 
-def foretells(result: ProbeResult, pvalue: float, terms: Terms, noun: str) -> Sentence:
+def _beyond(result: ProbeResult) -> str:
+    return named(result.gain.predictors) if result.gain.predictors else "the mean"
+
+
+def _in_points(gain: Estimate) -> Estimate:
+    """Return a gain of ranks from 0 to 1 in percent of all ranks."""
+    value, low, high = (100 * part for part in gain.clipped(-1, 1)[:3])
+    return Estimate(value, low, high, gain.n)
+
+
+def foretells(result: ProbeResult, pvalue: float, terms: Terms) -> Sentence | Untested:
     prediction = result.divergence
     area = prediction.auroc
     if not prediction.is_testable:
-        return _too_few(result, area.n, terms, noun)
+        return Untested("whether {probe} foretells divergence", (_exchanged(terms),))
     if prediction.foretells(pvalue):
         which = "High" if area.value > 0.5 else "Low"
         return _told(result, f"{which} values of {{probe}} foretell divergence: AUROC {plain_words(area)}.")
@@ -169,40 +281,23 @@ def foretells(result: ProbeResult, pvalue: float, terms: Terms, noun: str) -> Se
     return _open(result, f"{few} do not show whether {{probe}} foretells divergence; more would.")
 
 
-def agrees(result: ProbeResult, terms: Terms, noun: str) -> Sentence:
+def agrees(result: ProbeResult, terms: Terms, noun: str) -> Sentence | Untested:
     """Return whether a probe orders the treatments at one seed as at another."""
     agreement, treatment = result.agreement, terms.treatment
-    most = int(result.by_workload["n"].max()) if len(result.by_workload) else 0
-    whether = f"Whether {{probe}} orders the {treatment}s alike at another seed is unknown"
+    what = f"whether {{probe}} orders the {treatment}s alike at another seed"
     if math.isnan(agreement.value):
-        needed = f"it takes 2 seeds and {MINIMUM_TREATMENTS} {treatment}s with different values"
-        return _open(result, f"{whether}: {needed}.")
-    if most < MINIMUM_TREATMENTS:
-        return _too_few(result, most, terms, noun)
+        return Untested(what, (_exchanged(terms), "seed"))
+    if result.by_workload["n"].max() < MINIMUM_TREATMENTS:
+        return Untested(what, (_exchanged(terms),))
     if agreement.side():
         alike = "alike" if agreement.side() > 0 else "the other way round"
         text = f"From seed to seed {{probe}} orders the {treatment}s {alike}: ρ = {plain_words(agreement, _RHO)}."
         return _told(result, text)
-    several = counted(agreement.n, noun)
     if agreement.n < MINIMUM_SEEDS:
-        why = _few(agreement.n, noun, MINIMUM_SEEDS)
-    elif agreement.has_interval:
-        why = f"{several} do not show it; more would"
-    else:
-        why = f"ρ is the same on each of {several}"
-    return _open(result, f"{whether}: {why}.")
-
-
-def _few(number: int, noun: str, needed: int) -> str:
-    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} too few; it takes {needed}"
-
-
-def _too_few(result: ProbeResult, treatments: int, terms: Terms, noun: str) -> Sentence:
-    if treatments < MINIMUM_TREATMENTS and not terms.exchanged:
-        few = counted(treatments, terms.treatment)
-        return _open(result, f"Nothing can be concluded from {few}; it takes {MINIMUM_TREATMENTS}.")
-    needed = f"{MINIMUM_TREATMENTS} {terms.exchanged or terms.treatment}s with values on the same {noun}s"
-    return _open(result, f"Nothing can be concluded: it takes {needed}.")
+        return Untested(what, (noun,))
+    several = counted(agreement.n, noun)
+    why = f"{several} do not show it; more would" if agreement.has_interval else f"ρ is the same on each of {several}"
+    return _open(result, f"{capitalized(what)} is unknown: {why}.")
 
 
 def _told(result: ProbeResult, text: str, *, is_open: bool = False, **fields: str) -> Sentence:

@@ -16,6 +16,7 @@ from initbench.reporting.answer import Answer
 from initbench.reporting.questions.claims import evidence_of
 from initbench.reporting.results import Results, as_results
 from initbench.reporting.sentence import say
+from initbench.reporting.sizes import mean_words
 from initbench.reporting.tables import table_of
 from initbench.statistics.intervals import mean_estimate, values_deviation
 
@@ -83,7 +84,9 @@ def _row(paper: Published, value: PublishedValue, results: Results) -> dict[str,
         "difference": difference,
         "in_spreads": difference / _combined(value, values_deviation(measured), measured.n),
         "published_text": _text(value.value, value.spread, metric),
-        "measured_text": _text(measured.value, measured.half_width if measured.has_interval else None, metric),
+        "measured_text": _text(measured.value, measured.half_width if measured.has_interval else None, None)
+        if metric is None
+        else mean_words(measured.value, measured.half_width, metric),
         "lacks": lacks,
     }
 

@@ -85,7 +85,7 @@ def test_no_text_of_a_record_becomes_markup():
     hostile = answer("cost", HOSTILE, (said, said), (table(3, HOSTILE),), (figure,), (HOSTILE,))
     page = render_html(
         contents(
-            **dict.fromkeys(("title", "description", "line", "differing", "methods"), HOSTILE),
+            **dict.fromkeys(("title", "description", "line", "unequal", "differing", "methods"), HOSTILE),
             notices=[HOSTILE],
             overview=OverviewView([said], HeatMap([HeatRow(Name(HOSTILE, HOSTILE), HOSTILE, [cell])], [head], HOSTILE)),
             analyses=[hostile],

@@ -8,12 +8,14 @@ from ledgers import BITS, ERROR, R_SQUARED
 from worlds import frame, table
 
 from initbench.comparing.chance import JUDGED, is_trained
+from initbench.reporting.columns import Column
 from initbench.reporting.comparison_sentences import pair_on_workload, pair_over_workloads
 from initbench.reporting.questions.comparison import ranks_sentence
 from initbench.reporting.questions.cost import spent_sentence
 from initbench.reporting.questions.workloads import order_sentences
 from initbench.reporting.sentence import say
-from initbench.reporting.sizes import difference_words, outcome_words, value_words
+from initbench.reporting.sizes import difference_words, mean_words, outcome_words, value_words
+from initbench.reporting.tables import cell_text
 from initbench.reporting.terms import Terms
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import spent
@@ -129,6 +131,29 @@ def on_one_network(medians, *, chance=0.9, diverged=(), saturated=()):
     judged = cells(trials.assign(is_trained=is_trained(*(trials[column] for column in JUDGED))))
     verdicts = workload_verdicts(judged, trials, suite_variances(trials, judged))
     return list(order_sentences(workload_order(judged, verdicts, saturated), ERROR, "initializer"))
+
+
+@pytest.mark.parametrize(
+    ("mean", "half_width", "metric", "text"),
+    [
+        (0.0254, 0.0031, ERROR, "2.54 ± 0.31 %"),
+        (0.0254, nan, ERROR, "2.54 %"),
+        (0.0254, 0.0931, ERROR, "2.54 % (0.00 to 11.85)"),
+        (0.98, 0.05, ERROR, "98.00 % (93.00 to 100.00)"),
+        (0.9, 0.2, R_SQUARED, "0.900 (0.700 to 1.000)"),
+        (0.1, 0.2, BITS, "0.100 ± 0.200 bits"),  # no best value is known
+    ],
+)
+def test_an_interval_stays_within_what_is_possible(mean, half_width, metric, text):
+    assert plain(mean_words(mean, half_width, metric)) == text
+
+
+def test_intervals_of_differences_in_a_table_stay_within_what_is_possible():
+    row = {"regret": 0.4, "regret_low": -0.2, "regret_high": 1.3}
+    written = cell_text(Column("Regret", "difference", "regret", "regret_low", "regret_high"), row, ERROR)
+    assert written == "+40.00 (-20.00 to +100.00)"
+    assert cell_text(Column("Gain", "points", "regret", "regret_low", "regret_high"), row, BITS) == written
+    assert cell_text(Column("Less", "difference", "regret", "regret_low", "regret_high"), row, BITS).endswith("+1.300)")
 
 
 def test_one_network_with_everything_that_can_happen():
