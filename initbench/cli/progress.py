@@ -16,7 +16,7 @@ from initbench.arguments import show
 from initbench.cli.cells import crossed_fields
 from initbench.cli.console import VisibleConsole
 from initbench.comparing.formatting import counted
-from initbench.execution.recorder import Labels, Progress
+from initbench.execution.recorder import Progress, labels_by_id
 from initbench.execution.time_left import TimeLeft
 from initbench.ledger import TrialRecord
 from initbench.metric import Metric
@@ -50,7 +50,7 @@ class Display(Progress):
     def _name_by(self, more: tuple[TrialSpec, ...]) -> None:
         self.known |= {trial.id: trial for trial in more}
         every = list(self.known.values())
-        self.labels = Labels(every)
+        self.labels = labels_by_id(every)
         self.several_datasets = len({trial.dataset.model_dump_json() for trial in every}) > 1
         self.crossed = crossed_fields(every)
 
@@ -155,7 +155,7 @@ class Display(Progress):
         return self.bar.get_renderable()
 
     def _name(self, record: TrialRecord) -> str:
-        labels, recipe = self.labels.of(record), record.spec["recipe"]
+        labels, recipe = self.labels[record.id], record.spec["recipe"]
         parts = [labels["architecture"], labels["initializer"], *[labels["dataset"]] * self.several_datasets]
         parts += [f"{name}={show(recipe[name])}" for name in self.crossed]
         parts += ["search"] * (record.spec["phase"] == "search")

@@ -26,29 +26,15 @@ _FLOAT_BYTES = 4
 
 
 class CheckpointFolder:
-    def __init__(self, asked: Checkpoints, settings: CheckpointSettings) -> None:
-        self.asked = asked
-        self.settings = settings
-        self.folder = Path(settings.folder)
-        self.marked = MarkedFolder(self.folder, settings.mark)
-
-    @classmethod
-    def of(cls, suite: Suite, ledger: Path) -> CheckpointFolder | None:
-        """Return the folder that a suite asks for; None if it asks for none. Nothing is written yet."""
-        asked = suite.checkpoints
-        if asked is None:
-            return None
+    def __init__(self, suite: Suite, asked: Checkpoints, ledger: Path) -> None:
         # Unlike `Path.expanduser` it keeps the home of an unknown user as written.
         above = ledger if asked.folder is None else Path(os.path.expanduser(asked.folder))  # noqa: PTH111
-        marked = MarkedFolder.at((above / ("checkpoints" if asked.folder is None else suite.name)).absolute())
-        settings = CheckpointSettings(
-            folder=str(marked.path),
-            mark=marked.mark,
-            every_epochs=asked.every_epochs,
-            every_seconds=asked.every_seconds,
-            keep=suite.keep_checkpoints,
+        self.asked = asked
+        self.marked = MarkedFolder.at((above / ("checkpoints" if asked.folder is None else suite.name)).absolute())
+        self.folder = self.marked.path
+        self.settings = CheckpointSettings(
+            str(self.folder), self.marked.mark, asked.every_epochs, asked.every_seconds, suite.keep_checkpoints
         )
-        return cls(asked, settings)
 
     def open(self, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord]) -> list[str]:
         """Make the folder, remove files of trials that have a result, and return notes for the user."""
@@ -63,8 +49,8 @@ class CheckpointFolder:
         largest = largest_checkpoint(missing)
         if largest is not None and largest >= _LARGE:
             notes.append(f"{sentence(self.asked, largest)} (in {self.folder})")
-        go = "goes" if going_on == 1 else "go"
         if going_on:
+            go = "goes" if going_on == 1 else "go"
             notes.append(f"{counted(going_on, 'trial')} {go} on from a checkpoint in {self.folder}")
         return notes
 

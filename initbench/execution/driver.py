@@ -67,8 +67,6 @@ def run_suite(
 ) -> RunSummary:
     """Run the trials that are not in the ledger, record them, and write the report.
 
-    If the suite tunes, it is planned again once its searches have results, because its final trials depend on them.
-
     Args:
         suite: gives its name, file, resources and the data for reports.
         plan: its trials.
@@ -79,7 +77,7 @@ def run_suite(
         workers: the largest number of trials at the same time.
         progress: receives all events.
         asked: the options of the command line, for `initbench retry`; None keeps those of an earlier run.
-        replan: if the suite tunes, returns its plan from the results of its search trials.
+        replan: if the suite tunes, returns its plan, whose final trials depend on the results of its search trials.
 
     Raises:
         InitbenchError: nothing to run, data missing, an invalid tracking URI, another driver at work here, a disk that
@@ -106,7 +104,7 @@ def run_suite(
         for note in notes(suite, plan, missing, records, skipped):
             progress.note(note)
         files = _text(suite), suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
-        checkpoints = CheckpointFolder.of(suite, folder)
+        checkpoints = None if suite.checkpoints is None else CheckpointFolder(suite, suite.checkpoints, folder)
         recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints)
         job = Job(
             missing,
@@ -182,7 +180,9 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
     if any(recorder.ledger.trials.glob("*.json")):
         begun = time.monotonic()
         recorder.progress.note("interrupted: writing the report of the finished trials; interrupt again to end at once")
-        if recorder.waiting > _MOST_WAITING:  # they would delay the report, and most would be left to `sync` anyway
+        if (
+            recorder.tracking and recorder.tracking.waiting > _MOST_WAITING
+        ):  # they would delay the report, and most would be left to `sync` anyway
             recorder.close(begun)
             write_report(folder)
             return

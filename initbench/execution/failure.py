@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +38,3 @@ def failed_record(
         timing={"ended_at": time.time()},
         error=error,
     )
-
-
-def host() -> str:
-    return platform.node()

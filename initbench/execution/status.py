@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from initbench.errors import InitbenchError
-from initbench.execution.progress_file import RunningTrial, StoredProgress, read_plan, read_progress
-from initbench.ledger import Ledger, TrialRecord
+from initbench.execution.progress_file import StoredProgress, read_plan, read_progress
+from initbench.ledger import Ledger
 
 _MOST_NAMED = 5
 _Read = TypeVar("_Read")
@@ -101,14 +101,11 @@ class StatusReader:
         counts = Counter(entry.status for i, entry in entries.items() if i in ids)
         now = time.time()
         left = None if progress is None or not running else progress.seconds_left
+        driver = ("host", "pid", "started_at", "ended_at", "ending")
         return Status(
             folder=str(folder),
             running=running,
-            host=None if progress is None else progress.host,
-            pid=None if progress is None else progress.pid,
-            started_at=None if progress is None else progress.started_at,
-            ended_at=None if progress is None else progress.ended_at,
-            ending=None if progress is None else progress.ending,
+            **{name: getattr(progress, name, None) for name in driver},
             total=None if plan is None else len(ids),
             finished=counts["finished"],
             diverged=counts["diverged"],
@@ -118,7 +115,10 @@ class StatusReader:
             others=len(set(entries) - ids),
             per_hour=None if progress is None else _per_hour(progress, now if running else progress.updated_at),
             seconds_left=None if left is None or progress is None else max(left - (now - progress.updated_at), 0.0),
-            now=tuple(_running(trial, now) for trial in progress.running) if progress is not None and running else (),
+            now=tuple(
+                Running(trial.id, trial.name, max(now - trial.since, 0.0), trial.fraction)
+                for trial in (progress.running if progress is not None and running else ())
+            ),
             reasons=_reasons({i: entry for i, entry in entries.items() if i in ids}),
             damaged=tuple(damaged),
             problems=tuple(problems),
@@ -146,7 +146,11 @@ class StatusReader:
     def _entry(self, path: Path) -> _Entry | str:
         skipped: list[str] = []
         record = self.ledger.read_file(path, skipped)
-        return skipped[0] if record is None else _Entry.of(record)
+        if record is None:
+            return skipped[0]
+        error, host = record.error or {}, record.environment.get("host")
+        reason = " ".join(f"{error.get('type')}: {error.get('message')}".split()) if error else ""
+        return _Entry(record.status, reason, host)
 
 
 @dataclass(frozen=True)
@@ -156,12 +160,6 @@ class _Entry:
     status: str
     reason: str
     host: str | None
-
-    @classmethod
-    def of(cls, record: TrialRecord) -> _Entry:
-        error, host = record.error or {}, record.environment.get("host")
-        reason = " ".join(f"{error.get('type')}: {error.get('message')}".split()) if error else ""
-        return cls(record.status, reason, host if isinstance(host, str) else None)
 
 
 def _reasons(entries: dict[str, _Entry]) -> tuple[Reason, ...]:
@@ -192,7 +190,3 @@ def _per_hour(progress: StoredProgress, now: float) -> float | None:
     came = sum(progress.ended.values())
     until = now if progress.ended_at is None else progress.ended_at
     return 3600 * came / max(until - progress.started_at, 1.0) if came else None
-
-
-def _running(trial: RunningTrial, now: float) -> Running:
-    return Running(trial.id, trial.name, max(now - trial.since, 0.0), trial.fraction)

@@ -98,6 +98,7 @@ def _run_trial(
             )
     if checkpoints is not None:
         timing = checkpoints.whole_timing(timing)
+    timing["total_seconds"] += timing.get("initialization_saved_seconds", 0.0)
     return TrialRecord(
         id=spec.id,
         spec=spec.model_dump(mode="json"),
@@ -109,7 +110,7 @@ def _run_trial(
         initialization=before["initialization"],
         probes=before["probes"],
         environment=environment(device.type) | dict(dataset.facts),
-        timing=_charged(timing) | training.speed | {"ended_at": time.time()},
+        timing=timing | training.speed | {"ended_at": time.time()},
     )
 
 
@@ -204,11 +205,6 @@ def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[s
         with _timed(timing, f"{label(probe.name, probe.arguments)}_probe"):
             measured += measure(probe.name, probe.arguments, model, context)
     return measured
-
-
-def _charged(timing: dict[str, float]) -> dict[str, float]:
-    saved = timing.get("initialization_saved_seconds", 0.0)
-    return timing | {"total_seconds": timing["total_seconds"] + saved}
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from initbench.execution.executor import NO_LIMITS, Limits
-from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, host
+from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
 from initbench.execution.processes import family, memory_of
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
@@ -40,7 +41,7 @@ class TrialProcess:
     def __init__(self, device: str, limits: Limits = NO_LIMITS) -> None:
         self.device = device
         self.limits = limits
-        self.environment: dict[str, Any] = {"host": host()}
+        self.environment: dict[str, Any] = {"host": platform.node()}
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
 
