@@ -19,6 +19,7 @@ import initbench
 from initbench.cli.options import Debug, Json, print_json
 from initbench.cli.output import say
 from initbench.errors import InitbenchError
+from initbench.registry import INITIALIZERS
 
 # File → template. The templates have a suffix of their own, so that no tool takes them for sources or configuration
 # of this project.
@@ -79,8 +80,6 @@ def _package_name(name: str) -> str:
 
 
 def _taken_by(package: str) -> str | None:
-    from initbench.registry import INITIALIZERS
-
     if keyword.iskeyword(package):
         return "it is a Python keyword"
     if package in {"true", "false", "null"}:

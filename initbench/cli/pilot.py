@@ -11,11 +11,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from initbench.cli.output import say
+import torch
+
+from initbench.cli.output import duration, say
 from initbench.comparing.formatting import counted, listed
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
+from initbench.data.load import load_dataset
 from initbench.errors import InitbenchError
+from initbench.execution.environment import environment
+from initbench.execution.trial import attempt_trial
 from initbench.ledger import Ledger, TrialRecord
 from initbench.registry import INITIALIZERS
 from initbench.suite.load import Suite
@@ -119,8 +124,6 @@ def _whole_trial(trial: TrialSpec, short: TrialRecord, longer: TrialRecord) -> t
 
 
 def _length(trial: TrialSpec) -> tuple[int, int]:
-    from initbench.data.load import load_dataset
-
     recipe: Recipe = trial.recipe
     if not recipe.trains:
         return 0, 0
@@ -134,11 +137,6 @@ def _length(trial: TrialSpec) -> tuple[int, int]:
 def plan_pilot(
     suite: Suite, plan: Plan, folder: Path, workers: int | None = None, price: float | None = None
 ) -> dict[str, Any]:
-    import torch
-
-    from initbench.execution.environment import environment
-    from initbench.execution.trial import attempt_trial
-
     for dataset in plan.waiting:
         raise dataset.origin.error(str(dataset.absent)) from dataset.absent
     if price is not None and not price >= 0:
@@ -169,8 +167,6 @@ def plan_pilot(
 
 
 def pilot_sentences(costs: dict[str, Any]) -> list[str]:
-    from initbench.cli.progress import duration
-
     if not costs["workloads"]:
         return ["pilot: no trial is left to run"]
     lines = []
@@ -180,12 +176,11 @@ def pilot_sentences(costs: dict[str, Any]) -> list[str]:
             lines.append(f"pilot: {entry['workload']}: {left}; unknown: a short trial failed ({entry['problem']})")
             continue
         each, whole = duration(entry["seconds"]), duration(entry["hours"] * 3600)
-        line = f"pilot: {entry['workload']}: {left} of {each} each, {whole}{_price(entry['cost'])}; {_rests_on(entry)}"
-        lines.append(line)
-    several = (
-        f"{costs['workers']} trials at a time, if they do not slow one another down" if costs["workers"] > 1 else ""
-    )
-    how = several or "one trial at a time"
+        cost = f"{left} of {each} each, {whole}{_price(entry['cost'])}"
+        lines.append(f"pilot: {entry['workload']}: {cost}; {_rests_on(entry)}")
+    how = "one trial at a time"
+    if costs["workers"] > 1:
+        how = f"{costs['workers']} trials at a time, if they do not slow one another down"
     if costs["hours"] is None:
         lines.append("pilot: in total: unknown")
     else:

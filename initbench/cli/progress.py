@@ -15,6 +15,7 @@ from rich.progress import Progress as Bar
 from initbench.arguments import show
 from initbench.cli.cells import crossed_fields
 from initbench.cli.console import VisibleConsole
+from initbench.cli.output import duration
 from initbench.comparing.formatting import counted
 from initbench.execution.recorder import Progress, labels_by_id
 from initbench.execution.time_left import TimeLeft
@@ -172,13 +173,3 @@ def outcome(record: TrialRecord) -> str:
         return "measured"  # a recipe without a step
     metric = Metric.from_json(record.task["metrics"][primary])
     return f"{metric.title} {metric.beside_title.text(record.metrics[primary])}".replace("\N{NO-BREAK SPACE}", " ")
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in words: ``8.3 s``, ``4 min 10 s``, ``3 h 20 min``."""
-    if seconds < 59.95:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

@@ -63,10 +63,10 @@ def record_digest(record: TrialRecord) -> str:
 
 
 def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return the labels of each trial among the others: ``architecture``, ``initializer``, ``dataset`` and ``place``.
+    """Return the labels of trials, which show the arguments that vary among them; the specs are plain data.
 
-    The place is the part for names of runs: the architecture, and the dataset if there are several. The specs are plain
-    data; a label shows the arguments that vary among them.
+    They are ``architecture``, ``initializer``, ``dataset`` and ``place``, the part for names of runs: the architecture,
+    and the dataset if there are several.
     """
     datasets = component_labels([spec["dataset"] for spec in specs])
     labels = zip(architecture_labels(specs), initializer_labels(specs), datasets, strict=True)
@@ -184,10 +184,8 @@ def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -
 
     Values that a rule sets or a search chooses are left out, as in a label, because they vary with the pair.
     """
-    component = record.spec[kind]
-    return _with_arguments(
-        component, record.identity.get(kind, component), always, ignored_arguments(record.spec, kind)
-    )
+    component, never = record.spec[kind], ignored_arguments(record.spec, kind)
+    return _with_arguments(component, record.identity.get(kind, component), always, never)
 
 
 def _with_arguments(
@@ -218,9 +216,8 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     - ``curves/<name>``: the training step.
     - ``tuning/<name>``: the step of the tuner.
     - ``layers/<probe>``: the position of the layer in the model's order, from 0, so that one chart shows the profile of
-    a
-      network over another's; `layer_table` names the layers. If there are weights, the other tensors (biases and other
-      scalars, whose values have another size) are under ``layers/<probe>.others``.
+      a network over another's; `layer_table` names the layers. If there are weights, the other tensors (such as biases,
+      whose values have another size) are under ``layers/<probe>.others``.
     - ``probe/<name>`` of a curve: its x values if they are integers, else the number of the point.
 
     Three numbers have one name in every suite, so that MLflow's columns and plots can use them for every task:
@@ -228,7 +225,10 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     failed; and ``probe/<name>.saturated``, 0 or 1, of each probe that can saturate.
     """
     values = {(clean_name(key), 0): value for key, value in _finite(record.metrics)}
-    values |= {(key, 0): value for key, value in _finite(_result(record))}
+    if record.status != "failed":
+        outcome = record.metrics.get(record.task.get("primary", "")) if record.status == "finished" else None
+        result = {"outcome": outcome, "diverged": int(record.status == "diverged")}
+        values |= {(key, 0): value for key, value in _finite(result)}
     for probe in record.probes:
         for name, points in _measurement(probe).items():
             values |= _series(name, points)
@@ -256,17 +256,9 @@ def layer_table(record: TrialRecord) -> str:
     for probe in measured:
         names = _layer_names(probe)
         for step, (layer, value) in enumerate(probe["values"].items()):
-            rows.writerow(
-                [clean_name(names[layer]), step, layer, "" if value is None else value, probe.get("unit", "")]
-            )
+            number = "" if value is None else value
+            rows.writerow([clean_name(names[layer]), step, layer, number, probe.get("unit", "")])
     return visible(text.getvalue(), keep="\t\n") if measured else ""
-
-
-def _result(record: TrialRecord) -> dict[str, Any]:
-    if record.status == "failed":
-        return {}
-    outcome = record.metrics.get(record.task.get("primary", "")) if record.status == "finished" else None
-    return {"outcome": outcome, "diverged": int(record.status == "diverged")}
 
 
 def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:

@@ -6,7 +6,6 @@ Every run has its complete record as the artifact ``trial.json``, so a report fr
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,17 +51,20 @@ def read_experiment(name: str, uri: str) -> Source:
         for run in active_runs(client, experiment.experiment_id):
             kind = run.data.tags.get(contents.KIND)
             if kind == contents.REPORT:
-                _download(client, run, (SUITE_FILE, RESOLVED_FILE), folder)
+                for file in (SUITE_FILE, RESOLVED_FILE):
+                    with suppress(OSError, ValueError, MlflowException):  # a report does not need all of them
+                        client.download_artifacts(run.info.run_id, file, folder)
             elif kind == contents.TRIAL:
                 try:
                     record = _record(client, run, folder)
                     records[record.id] = slim(record)
                 except (OSError, ValueError, RecursionError, LedgerError, MlflowException) as error:
                     other_formats = other_formats or (error if isinstance(error, LedgerError) else None)
-                    skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
-        suite_file, suite_text = Path(folder) / SUITE_FILE, ""
+                    reason = str(error).partition("\n")[0] or type(error).__name__
+                    skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {reason}")
+        suite_text = ""
         with suppress(OSError, ValueError):  # optional for a report
-            suite_text = read_text(suite_file)
+            suite_text = read_text(Path(folder) / SUITE_FILE)
         compare, incompatible, tune = read_compare(folder), read_incompatible(folder), read_tune(folder)
     if not records and other_formats is not None:
         raise LedgerError(f"MLflow at {shown_uri(uri)}: experiment {name!r}: {other_formats}")
@@ -88,16 +90,3 @@ def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
     if contents.record_digest(record) != digest:
         raise ValueError("its record does not match its digest")
     return record
-
-
-def _download(client: MlflowClient, run: Run, files: Iterable[str], folder: str) -> None:
-    """Put existing artifacts into a folder; a report does not need all of them."""
-    from mlflow.exceptions import MlflowException
-
-    for file in files:
-        with suppress(OSError, ValueError, MlflowException):
-            client.download_artifacts(run.info.run_id, file, folder)
-
-
-def _reason(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
