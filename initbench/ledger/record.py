@@ -332,10 +332,8 @@ _NAMES = [field.name for field in fields(TrialRecord)]
 def record_of(text: str) -> TrialRecord:
     """Return the record in JSON text, after checking that it is complete and unchanged.
 
-    Raises:
-        LedgerError: it was written in another format.
-        ValueError: it is not a record, or it was edited; one line says where.
-        RecursionError: it is nested too deeply to be read.
+    Raises a LedgerError if it was written in another format, a ValueError of one line if it is not a record or was
+    edited, and a RecursionError if it is nested too deeply to be read.
     """
     data = _plain_data(text)
     schema = data.get("schema") if isinstance(data, dict) else None
@@ -374,11 +372,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def checked(model: type[_Model], data: Any) -> _Model:
-    """Return plain data as a model.
-
-    Raises:
-        ValueError: the data have other types; one line says where.
-    """
+    """Return plain data as a model; a ValueError of one line says where the data have other types."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -464,9 +458,7 @@ def _within(part: Any, whole: Any) -> bool:
 def with_visible_text(data: dict[str, Any]) -> dict[str, Any]:
     """Return plain data with control characters (except newlines and tabs) in its texts escaped; mostly `data` itself.
 
-    Raises:
-        TypeError: something is not plain data.
-        ValueError: a number is not finite.
+    Raises a TypeError if something is not plain data, and a ValueError if a number is not finite.
     """
     return _visible(data) if _MAY_BE_INVISIBLE.search(json.dumps(data, allow_nan=False)) else data
 
