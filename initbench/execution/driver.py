@@ -81,9 +81,9 @@ def run_suite(
 
     Raises:
         InitbenchError: nothing to run, data missing, an invalid tracking URI, another driver at work here, a disk that
-            is full, or a folder that was moved, emptied or removed during the run; finished trials are kept.
+            is full, or a folder that was moved, emptied or removed during the run; as after a KeyboardInterrupt,
+            finished trials are kept.
         LedgerError: all records in the folder have the schema of another version.
-        KeyboardInterrupt: as it comes; finished trials are kept.
     """
     begun = time.monotonic()
     progress = progress or Progress()

@@ -201,11 +201,8 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
     """Run a job with Ray Tune; see `Executor`. Meanwhile all output on ``sys.stdout`` is discarded.
 
     The address belongs to a running cluster: ``auto`` or HOST:PORT of its head; without an address a local cluster is
-    started.
-
-    Raises:
-        InitbenchError: no cluster answers at the address, no node has the resources of a trial, for ten minutes no such
-            node was there, or Ray has ended.
+    started. An InitbenchError says that no cluster answers, that no node has the resources of a trial, that for ten
+    minutes no such node was there, or that Ray has ended.
     """
     with cluster(address), end_with_ray(is_local=address is None) as check_ray:
         from ray import tune

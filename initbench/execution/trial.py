@@ -48,10 +48,8 @@ def run_trial(
 
     `on_epoch` is called with (finished epochs, all epochs) after each epoch. Without `checkpoints` nothing is saved.
 
-    Raises:
-        InitializationError: the initializer does not work on this architecture.
-        DataError: the dataset cannot be read, or differs from the one that was planned.
-        InitbenchError: a probe does not return a measurement.
+    Raises an InitializationError if the initializer does not work on this architecture, a DataError if the dataset
+    cannot be read or differs from the planned one, and an InitbenchError if a probe does not return a measurement.
     """
     if checkpoints is not None:
         checkpoints.load()

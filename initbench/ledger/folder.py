@@ -2,8 +2,7 @@
 
 Each trial has one JSON file, ``<suite folder>/trials/<id>.json``. It is put in place by an atomic rename, so it is
 complete or absent, even if the driver is killed. To resume is to run the trials without a finished record. A damaged
-file is reported and does not affect the others; the run that tries its trial again keeps it under another name. A run
-stops if its folder is moved, emptied or removed.
+file is reported and does not affect the others; the run that tries its trial again keeps it under another name.
 """
 
 from __future__ import annotations

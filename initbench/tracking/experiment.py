@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 def read_experiment(name: str, uri: str) -> Source:
     """Return the trial records of an MLflow experiment; a run with an unreadable record is skipped and named.
 
-    Raises:
-        InitbenchError: the store does not answer, it has no such experiment, or the experiment has no readable record.
-        LedgerError: all records were written in another format.
+    Raises an InitbenchError if the store does not answer, or has no such experiment, or this has no readable record,
+    and a LedgerError if all records were written in another format.
     """
     from mlflow.exceptions import MlflowException
 

@@ -1,8 +1,7 @@
 """Trials in MLflow: flat runs, written by the driver alone, in batches, never doubled.
 
 A run is found by its tag ``initbench.trial_id``. The digest of the record, ``initbench.record``, is written last, so a
-run that has it is complete, even if a driver was killed. The ledger is the truth: runs that are missing, half written
-or out of date are written again from it.
+run that has it is complete, even if a driver was killed. The other runs are written again from the ledger.
 """
 
 from __future__ import annotations

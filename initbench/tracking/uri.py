@@ -102,9 +102,8 @@ def _secrets(uri: str) -> list[str]:
 def check_tracking_uri(uri: str) -> None:
     """Check that a store answers, within seconds and without writing anything.
 
-    Raises:
-        StoreUnreachableError: a server or a database does not answer.
-        InitbenchError: the URI is malformed, or its file cannot be written.
+    A StoreUnreachableError says that a server or a database does not answer, another InitbenchError that the URI is
+    malformed or that its file cannot be written.
     """
     try:
         parts = urlsplit(uri)
