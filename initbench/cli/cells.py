@@ -1,7 +1,5 @@
 """A plan as plain data, for `initbench plan`."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

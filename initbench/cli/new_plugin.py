@@ -1,7 +1,5 @@
 """`initbench new-plugin NAME`: write a plug-in package to start from."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import keyword

@@ -1,7 +1,5 @@
 """The output of the command line: a reader that leaves, or a full disk, does not stop the command."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """`initbench plan SUITE --pilot`: hours and cost of the missing trials, from the ledger and from short trials."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """`initbench plan`: the trials of a suite, before they run."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`initbench plan SUITE --power`: the difference that a suite can detect, and the seeds that a difference needs."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

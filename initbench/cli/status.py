@@ -1,7 +1,5 @@
 """`initbench status DIR`: the progress of a suite's run."""
 
-from __future__ import annotations
-
 import time
 from datetime import datetime
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`initbench ui DIR`: MLflow's user interface for a suite's runs."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """The folder of a suite's checkpoints: the driver creates it, empties it of finished trials, and reports its size."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

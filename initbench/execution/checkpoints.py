@@ -5,8 +5,6 @@ not check the bytes that it reads. A file gets its name when it is complete and 
 removed. An unusable file is removed, so that later attempts do not read it again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -3,8 +3,6 @@
 Everything that can be wrong with the request is checked before the first byte is written.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The environment of a trial: the part that must be equal for bitwise equal numbers, and information for the reader."""
 
-from __future__ import annotations
-
 import platform
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The record of a failed trial. This module loads no torch, because processes that watch a trial use it too."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any

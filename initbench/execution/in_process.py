@@ -1,7 +1,5 @@
 """The executor for debugging: one trial after another, in this process."""
 
-from __future__ import annotations
-
 from initbench.errors import InitbenchError
 from initbench.execution.executor import Job, Observer
 from initbench.execution.trial import attempt_trial

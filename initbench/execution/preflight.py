@@ -1,7 +1,5 @@
 """Checks and notes before a run writes its first byte."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from initbench.comparing.formatting import counted

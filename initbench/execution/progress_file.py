@@ -4,8 +4,6 @@ They hold the request with its plan, and the progress. Only these commands use t
 continues if they cannot be written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """A Ray cluster: joining or starting it, its output, its nodes, and leaving it in order."""
 
-from __future__ import annotations
-
 import gc
 import io
 import logging

@@ -5,8 +5,6 @@ what to try next and on which nodes, and `Sweep` handles the results. Workers ar
 starting one takes seconds; each runs the trials in a process that it watches, see `TrialProcess`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -15,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
@@ -43,7 +41,7 @@ class TrialConfig:
     def __repr__(self) -> str:
         return self.spec.id[:12]
 
-    def __deepcopy__(self, _: Any) -> TrialConfig:
+    def __deepcopy__(self, _: Any) -> Self:
         return self  # it is immutable, and Tune would copy it several times for each trial
 
 

@@ -1,7 +1,5 @@
 """The results of a ledger's search trials, for the plan."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The state of a suite's run, read from its folder, without torch or ray; nothing is written."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -84,6 +82,15 @@ class Status:
         return asdict(self) | {"done": self.done}
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """The parts of a record that a status needs."""
+
+    status: str
+    reason: str
+    host: str | None
+
+
 class StatusReader:
     """Reads the state of a suite's run repeatedly; only changed files are read again."""
 
@@ -151,15 +158,6 @@ class StatusReader:
         error, host = record.error or {}, record.environment.get("host")
         reason = " ".join(f"{error.get('type')}: {error.get('message')}".split()) if error else ""
         return _Entry(record.status, reason, host)
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """The parts of a record that a status needs."""
-
-    status: str
-    reason: str
-    host: str | None
 
 
 def _reasons(entries: dict[str, _Entry]) -> tuple[Reason, ...]:

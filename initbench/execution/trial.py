@@ -1,7 +1,5 @@
 """One trial: build, initialize, measure, train. A plain function without Ray or MLflow; it writes only checkpoints."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Callable, Iterator

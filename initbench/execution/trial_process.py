@@ -6,8 +6,6 @@ only this process, and the record says which. All processes of the trial end wit
 has ended, or if a trial has left a process running.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

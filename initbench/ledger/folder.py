@@ -5,8 +5,6 @@ complete or absent, even if the driver is killed. To resume is to run the trials
 file is reported and does not affect the others; the run that tries its trial again keeps it under another name.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping

@@ -6,8 +6,6 @@ that keys of a later version survive. Only types are checked here; the plan deci
 valid.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -5,8 +5,6 @@ MLflow's UI makes one chart section per prefix before a ``/``: ``curves/``, ``la
 bar.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

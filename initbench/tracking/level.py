@@ -5,8 +5,6 @@ store changes: it contains the sizes and modification times of every record's fi
 is not visible from here, so it is compared every time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

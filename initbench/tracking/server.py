@@ -1,7 +1,5 @@
 """``initbench ui``: MLflow's user interface for the right store."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

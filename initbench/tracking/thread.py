@@ -1,7 +1,5 @@
 """A thread that writes to MLflow."""
 
-from __future__ import annotations
-
 import math
 import queue
 import threading

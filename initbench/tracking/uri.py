@@ -4,8 +4,6 @@ A suite's folder from somebody else may have links or pipes in place of a store'
 through links, and wait for a pipe for ever.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket
