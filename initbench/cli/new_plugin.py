@@ -37,7 +37,7 @@ _LONGEST = 100  # the longest name of a suite
 def new_plugin(
     name: Annotated[str, typer.Argument(help="The package's name, such as my_methods.", metavar="NAME")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write; default: NAME with hyphens.", metavar="DIR")
+        Path | None, typer.Option(help="Folder to write; default: NAME with hyphens.", metavar="DIR")
     ] = None,
     json: Json = False,
     debug: Debug = False,  # its callback has set it

@@ -64,11 +64,11 @@ Assignments = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help="Select trials: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
+    typer.Option(help="Select trials: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option("--seeds", min=1, max=10_000, help="Number of seeds, instead of the suite's.", metavar="N"),
+    typer.Option(min=1, max=10_000, help="Number of seeds, instead of the suite's.", metavar="N"),
 ]
 Smoke = Annotated[
     bool,
@@ -76,14 +76,13 @@ Smoke = Annotated[
         "--smoke", help="Replace the trials by a few of two steps on random data, to check that every part works."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder that contains the suites' folders.", metavar="DIR")]
+Out = Annotated[Path, typer.Option(help="Folder that contains the suites' folders.", metavar="DIR")]
 Plugins = Annotated[
     list[str] | None, typer.Option("--plugin", help="A Python file that registers components.", metavar="FILE")
 ]
 TrackingUri = Annotated[
     str | None,
     typer.Option(
-        "--tracking-uri",
         help="URI of MLflow; default: $MLFLOW_TRACKING_URI, else a SQLite file beside the ledger. All users of this "
         "machine can see options in the list of processes, so pass secrets in the variable.",
         metavar="URI",

@@ -45,14 +45,11 @@ def plan(
     ] = False,
     spread_from: Annotated[
         Path | None,
-        typer.Option(
-            "--spread-from", help="With --power: a suite's folder from which to estimate the spread.", metavar="DIR"
-        ),
+        typer.Option(help="With --power: a suite's folder from which to estimate the spread.", metavar="DIR"),
     ] = None,
     seed_deviation: Annotated[
         float | None,
         typer.Option(
-            "--seed-deviation",
             help="With --power: assumed standard deviation of the outcome between seeds, instead of a folder "
             "(an error is a fraction: 0.01 is one point).",
             metavar="NUMBER",
@@ -61,7 +58,6 @@ def plan(
     difference: Annotated[
         float | None,
         typer.Option(
-            "--difference",
             help="With --power: the difference to detect (an error is a fraction); default: 0.01.",
             metavar="NUMBER",
         ),
@@ -77,7 +73,7 @@ def plan(
     ] = None,
     price: Annotated[
         float | None,
-        typer.Option("--price", help="With --pilot: price of one hour of the machine.", metavar="PER_HOUR"),
+        typer.Option(help="With --pilot: price of one hour of the machine.", metavar="PER_HOUR"),
     ] = None,
     json: Json = False,
     debug: Debug = False,  # its callback has set it

@@ -1,12 +1,10 @@
 """The progress of a run: a live display on a terminal, else one line for each finished trial."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -17,6 +15,7 @@ from initbench.cli.cells import crossed_fields
 from initbench.cli.console import VisibleConsole
 from initbench.cli.output import duration
 from initbench.comparing.formatting import counted
+from initbench.execution.driver import RunSummary
 from initbench.execution.recorder import Progress, labels_by_id
 from initbench.execution.time_left import TimeLeft
 from initbench.ledger import TrialRecord
@@ -24,9 +23,6 @@ from initbench.metric import Metric
 from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from initbench.execution.driver import RunSummary
 
 _STYLES = {"finished": "green", "diverged": "yellow", "failed": "red"}
 _COUNTS = ("finished", "diverged", "failed")

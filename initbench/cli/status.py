@@ -20,7 +20,7 @@ def status(
     folder: SuiteFolder = None,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat until the run ends.")] = False,
     every: Annotated[
-        float, typer.Option("--every", min=0.1, help="With --watch: seconds between two updates.", metavar="SECONDS")
+        float, typer.Option(min=0.1, help="With --watch: seconds between two updates.", metavar="SECONDS")
     ] = 5.0,
     json: Json = False,
     debug: Debug = False,  # its callback has set it

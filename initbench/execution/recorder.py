@@ -1,25 +1,21 @@
 """The way of a record: to the ledger, then to MLflow, then to the screen."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from initbench.comparing.labels import tuned_keys
 from initbench.errors import InitbenchError
+from initbench.execution.checkpoint_folder import CheckpointFolder
 from initbench.execution.executor import Observer
 from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, write_plan
+from initbench.execution.shared_networks import NetworkKeeper
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
 from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec, cell_id
 from initbench.tracking import thread
 from initbench.tracking.contents import trial_labels
 from initbench.tracking.level import Level
-
-if TYPE_CHECKING:
-    from initbench.execution.checkpoint_folder import CheckpointFolder
-    from initbench.execution.shared_networks import NetworkKeeper
 
 
 class Progress(Observer):

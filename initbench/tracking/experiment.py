@@ -3,12 +3,13 @@
 Every run has its complete record as the artifact ``trial.json``, so a report from here equals the ledger's.
 """
 
-from __future__ import annotations
-
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from mlflow import MlflowClient
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
 
 from initbench.arguments import nearest
 from initbench.errors import InitbenchError, LedgerError
@@ -21,10 +22,6 @@ from initbench.tracking import contents
 from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
 from initbench.tracking.uri import check_tracking_uri, shown_uri, sqlite_path
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-    from mlflow.entities import Run
-
 
 def read_experiment(name: str, uri: str) -> Source:
     """Return the trial records of an MLflow experiment; a run with an unreadable record is skipped and named.
@@ -32,8 +29,6 @@ def read_experiment(name: str, uri: str) -> Source:
     Raises an InitbenchError if the store does not answer, or has no such experiment, or this has no readable record,
     and a LedgerError if all records were written in another format.
     """
-    from mlflow.exceptions import MlflowException
-
     check_tracking_uri(uri)
     path = sqlite_path(uri)
     if path is not None and not path.exists():
