@@ -15,7 +15,6 @@ from initbench.suite.load import Suite
 from initbench.suite.schema import Checkpoints
 from initbench.suite.spec import TrialSpec
 
-_RESULTS = {"finished", "diverged"}
 # Bytes of a checkpoint above which a run reports their size.
 _LARGE = 100_000_000
 # Moments of each optimizer, each as large as the parameters; `sgd` without momentum has none.
@@ -55,7 +54,7 @@ class CheckpointFolder:
     def ended(self, record: TrialRecord) -> None:
         """Remove the checkpoints of a trial with a result in the ledger, unless they are kept."""
         folder = self.folder / record.id
-        if record.status not in _RESULTS or self.settings.keep != "none" or not folder.is_dir():
+        if record.status == "failed" or self.settings.keep != "none" or not folder.is_dir():
             return
         if self.marked.is_there():
             with suppress(OSError):

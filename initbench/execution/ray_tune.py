@@ -204,6 +204,7 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
     """
     with cluster(address), end_with_ray(is_local=address is None) as check_ray:
         from ray import tune
+        from ray.exceptions import OutOfMemoryError
         from ray.tune.search import Searcher
 
         check_resources(job, alive_nodes())
@@ -226,22 +227,14 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                         storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]
                     ),
                 )
-                _fit(tuner, sweep)
-
-
-def _fit(tuner: Any, sweep: Sweep) -> None:
-    """Run Tune; if a node runs out of memory, the running trials end with it.
-
-    Tune handles two kinds of worker errors and gives up at a third (`RayActorManager._actor_task_failed`).
-    """
-    from ray.exceptions import OutOfMemoryError
-
-    try:
-        tuner.fit()
-    except RuntimeError as error:
-        if not isinstance(error.__cause__, OutOfMemoryError) or not sweep.running:
-            raise
-        sweep.cut_off(str(error.__cause__))
+                try:
+                    tuner.fit()
+                except RuntimeError as error:
+                    # A node ran out of memory. Tune handles two other kinds of worker errors and gives up at this one
+                    # (`RayActorManager._actor_task_failed`).
+                    if not isinstance(error.__cause__, OutOfMemoryError) or not sweep.running:
+                        raise
+                    sweep.cut_off(str(error.__cause__))
 
 
 def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:

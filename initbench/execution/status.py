@@ -4,6 +4,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,7 +97,7 @@ class StatusReader:
 
     def __init__(self, folder: Path) -> None:
         self.ledger = Ledger(folder)
-        self._known: dict[str, tuple[tuple[int, int], _Entry | str]] = {}
+        self._entry = cache(self._read_entry)
 
     def read(self) -> Status:
         folder = self.ledger.folder
@@ -133,24 +134,20 @@ class StatusReader:
 
     def _entries(self) -> tuple[dict[str, _Entry], list[str]]:
         """Return the entry of each record by its id, and a line for each unreadable record."""
-        entries, damaged, seen = {}, [], {}
+        entries, damaged = {}, []
         for path in self.ledger.files():
             try:
                 stat = path.stat()
             except OSError:  # it was renamed meanwhile
                 continue
-            key = (stat.st_mtime_ns, stat.st_size)
-            known = self._known.get(path.name)
-            found = known[1] if known is not None and known[0] == key else self._entry(path)
-            seen[path.name] = (key, found)
+            found = self._entry(path, stat.st_mtime_ns, stat.st_size)
             if isinstance(found, str):
                 damaged.append(found)
             else:
                 entries[path.stem] = found
-        self._known = seen
         return entries, damaged
 
-    def _entry(self, path: Path) -> _Entry | str:
+    def _read_entry(self, path: Path, _modified: int, _size: int) -> _Entry | str:
         skipped: list[str] = []
         record = self.ledger.read_file(path, skipped)
         if record is None:

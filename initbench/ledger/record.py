@@ -18,7 +18,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
     GetPydanticSchema,
     Json,
     TypeAdapter,
@@ -28,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.dataclasses import dataclass
-from pydantic_core import CoreSchema, core_schema, from_json, to_json
+from pydantic_core import core_schema, from_json, to_json
 
 from initbench.arguments import explain, show
 from initbench.errors import LedgerError
@@ -64,14 +63,10 @@ class StoredModel(BaseModel):
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _StoredAs:
-    """The type that a part of a record has in its file; in memory it is plain data."""
-
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_wrap_validator_function(_checked, handler.generate_schema(self.kind))
+def _stored_as(kind: Any) -> GetPydanticSchema:
+    """Return the type that a part of a record has in its file, for an annotation; in memory it is plain data."""
+    wrapped = core_schema.with_info_wrap_validator_function
+    return GetPydanticSchema(lambda _, handler: wrapped(_checked, handler.generate_schema(kind)))
 
 
 def _checked(value: Any, check: Callable[[Any], Any], info: ValidationInfo) -> Any:
@@ -165,7 +160,7 @@ _StoredMetric = create_model("_StoredMetric", __base__=StoredModel, **_METRIC)
 class _Task(StoredModel):
     name: str
     primary: str
-    metrics: dict[str, Annotated[dict[str, Any], _StoredAs(_StoredMetric)]]
+    metrics: dict[str, Annotated[dict[str, Any], _stored_as(_StoredMetric)]]
 
     @model_validator(mode="after")
     def _values_can_be_shown(self) -> Self:
@@ -287,17 +282,17 @@ class TrialRecord:
     """
 
     id: str
-    spec: Annotated[dict[str, Any], _StoredAs(_SpecAsJson)]
+    spec: Annotated[dict[str, Any], _stored_as(_SpecAsJson)]
     status: Status
     identity: dict[str, Any] = Field(default_factory=dict)
-    task: Annotated[dict[str, Any], _StoredAs(_Task | _Nothing)] = Field(default_factory=dict)
-    metrics: Annotated[dict[str, Any], _StoredAs(_Numbers)] = Field(default_factory=dict)
-    history: Annotated[list[dict[str, Any]], _StoredAs(list[HistoryEntry])] = Field(default_factory=list)
-    initialization: Annotated[dict[str, Any], _StoredAs(StoredInitialization)] = Field(default_factory=dict)
-    probes: Annotated[list[dict[str, Any]], _StoredAs(list[StoredMeasurement])] = Field(default_factory=list)
-    environment: Annotated[dict[str, Any], _StoredAs(_Environment)] = Field(default_factory=dict)
-    timing: Annotated[dict[str, Any], _StoredAs(_Timing)] = Field(default_factory=dict)
-    error: Annotated[dict[str, Any] | None, _StoredAs(_Error | None)] = None
+    task: Annotated[dict[str, Any], _stored_as(_Task | _Nothing)] = Field(default_factory=dict)
+    metrics: Annotated[dict[str, Any], _stored_as(_Numbers)] = Field(default_factory=dict)
+    history: Annotated[list[dict[str, Any]], _stored_as(list[HistoryEntry])] = Field(default_factory=list)
+    initialization: Annotated[dict[str, Any], _stored_as(StoredInitialization)] = Field(default_factory=dict)
+    probes: Annotated[list[dict[str, Any]], _stored_as(list[StoredMeasurement])] = Field(default_factory=list)
+    environment: Annotated[dict[str, Any], _stored_as(_Environment)] = Field(default_factory=dict)
+    timing: Annotated[dict[str, Any], _stored_as(_Timing)] = Field(default_factory=dict)
+    error: Annotated[dict[str, Any] | None, _stored_as(_Error | None)] = None
     schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
