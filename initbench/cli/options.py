@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import initbench
+from initbench import plugins
 from initbench.cli.output import say, say_json
 from initbench.cli.signals import begin_work
 from initbench.errors import InitbenchError
-from initbench.plugins import PluginFile
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,8 +37,6 @@ def start(
 ) -> None:
     """Benchmark neural-network initialization methods."""
     if show_version:
-        import initbench
-
         say(initbench.__version__)
     elif context.invoked_subcommand is None:
         say(context.get_help(), keep="\n")
@@ -101,9 +100,7 @@ def print_json(data: Any) -> None:
     say_json(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
-def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
-    from initbench import plugins
-
+def load_plugins(paths: list[str] | None) -> tuple[plugins.PluginFile, ...]:
     files = tuple(plugins.read_file(path) for path in paths or [])
     for file in files:
         plugins.load_file(file)

@@ -24,7 +24,7 @@ from initbench.registry import INITIALIZERS
 from initbench.suite.load import Suite
 from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec, cell_id
-from initbench.training.recipe import Recipe
+from initbench.training.optimizer import Schedule
 
 SHORT, LONGER = 2, 12
 """Steps of the two short trials: the difference of their times is training, the rest is paid once per trial."""
@@ -122,14 +122,14 @@ def _whole_trial(trial: TrialSpec, short: TrialRecord, longer: TrialRecord) -> t
 
 
 def _length(trial: TrialSpec) -> tuple[int, int]:
-    recipe: Recipe = trial.recipe
+    """Return the numbers of steps and evaluations."""
+    recipe = trial.recipe
     if not recipe.trains:
         return 0, 0
     dataset = load_dataset(trial.dataset.name, trial.dataset.all_arguments, content=trial.dataset.content)
-    per_epoch = max(math.ceil(len(dataset.train) / recipe.batch_size), 1)
-    steps = recipe.epochs * per_epoch if recipe.steps is None else recipe.steps
+    schedule = Schedule(recipe, max(math.ceil(len(dataset.train) / recipe.batch_size), 1))
     every = recipe.evaluate_every or recipe.history_every
-    return steps, math.ceil(steps / per_epoch) + (steps // every if every else 0)
+    return schedule.steps, schedule.epochs + (schedule.steps // every if every else 0)
 
 
 def plan_pilot(

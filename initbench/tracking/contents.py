@@ -1,8 +1,7 @@
 """The contents of a trial's MLflow run: name, tags, parameters and metrics. Pure functions of the record.
 
-MLflow's UI makes one chart section per prefix before a ``/``: ``curves/``, ``layers/``, ``probe/``, ``timing/`` and
-``tuning/``. Final numbers have no prefix and share one section. A metric with several steps is a line, with one step a
-bar.
+MLflow's UI makes one chart section per prefix before a ``/``; final numbers have no prefix and share one section. A
+metric with several steps is a line, with one step a bar.
 """
 
 import csv
@@ -123,9 +122,8 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
 def parameters(record: TrialRecord) -> dict[str, str]:
     """Return the parameters of a run: names for MLflow's columns and plots, and every setting.
 
-    ``initializer``, ``architecture``, ``scheme``, ``dataset``, ``seed`` and ``phase`` are in every run, ``task`` and
-    ``metric`` if they are known. MLflow never changes a parameter, but labels change when a suite grows, because they
-    show what varies. So the parameter of a component is its name with the arguments that are not at their default
+    MLflow never changes a parameter, but labels change when a suite grows, because they show what varies. So the
+    parameter of a component is its name with the arguments that are not at their default
     (``delta_orthogonal[gain=2]``), which distinguishes variants and depends on this trial alone; the tag of the same
     name has the label.
 
