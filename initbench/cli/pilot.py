@@ -117,12 +117,11 @@ def _whole_trial(trial: TrialSpec, short: TrialRecord, longer: TrialRecord) -> t
         per_step = training[1] / max(longer.metrics["steps"], 1)
     evaluation = max(training[0] - short.metrics["steps"] * per_step, 0.0)
     before = max(longer.timing["total_seconds"] - training[1], 0.0)
-    steps, evaluations = _length(trial)
+    steps, evaluations = _steps_and_evaluations(trial)
     return per_step, before + steps * per_step + evaluations * evaluation
 
 
-def _length(trial: TrialSpec) -> tuple[int, int]:
-    """Return the numbers of steps and evaluations."""
+def _steps_and_evaluations(trial: TrialSpec) -> tuple[int, int]:
     recipe = trial.recipe
     if not recipe.trains:
         return 0, 0

@@ -123,7 +123,6 @@ def plan(
 
 
 def _check_together(switch: str, is_on: bool, options: Mapping[str, Any]) -> None:
-    """Refuse options that apply only together with `switch` if it is not given."""
     for option, value in options.items():
         if value is not None and not is_on:
             raise InitbenchError(f"{option} needs {switch}")

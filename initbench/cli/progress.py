@@ -53,7 +53,7 @@ class Display(Progress):
 
     def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
         self.time_left = TimeLeft(missing)
-        if self.known.keys() < {trial.id for trial in missing} | self.known.keys():
+        if {trial.id for trial in missing} - self.known.keys():
             self._name_by(missing)
         if self.have is None:
             self.have = self.total - len(missing) - awaited

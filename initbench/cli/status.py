@@ -77,7 +77,6 @@ def lines(found: Status) -> list[str]:
 
 
 def _run(found: Status) -> str:
-    """Return whether a run is active, since when, or how the last one ended."""
     since = "" if found.started_at is None else f" since {_clock(found.started_at)}"
     if found.running:
         where = "" if found.host is None or found.ended_at is not None else f" on {found.host} (process {found.pid})"

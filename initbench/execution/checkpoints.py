@@ -241,7 +241,6 @@ class TrialCheckpoints:
         return whole
 
     def _put(self, part: Path, content: dict[str, Any], steps: int) -> None:
-        """Write a file, give it its name, and remove all others."""
         with part.open("xb+") as file:
             torch.save(content, file)
             file.flush()

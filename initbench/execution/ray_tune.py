@@ -238,7 +238,6 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
 
 
 def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
-    """Return Tune's request for the resources of a trial, without the nodes in `avoid`."""
     from ray import tune
 
     resources = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})

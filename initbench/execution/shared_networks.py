@@ -132,7 +132,6 @@ class NetworkKeeper:
         self._remove(there - set(shared.values()))
 
     def finished(self, trial_id: str, timing: Mapping[str, Any]) -> None:
-        """Note that a trial has ended, and remove its network if no other trial needs it."""
         self.saved_seconds += timing.get("initialization_saved_seconds", 0.0)
         self.saved += "initialization_saved_seconds" in timing
         name = self.networks.names.get(trial_id)

@@ -85,8 +85,6 @@ class Status:
 
 @dataclass(frozen=True)
 class _Entry:
-    """The parts of a record that a status needs."""
-
     status: str
     reason: str
     host: str | None
@@ -133,7 +131,6 @@ class StatusReader:
         )
 
     def _entries(self) -> tuple[dict[str, _Entry], list[str]]:
-        """Return the entry of each record by its id, and a line for each unreadable record."""
         entries, damaged = {}, []
         for path in self.ledger.files():
             try:

@@ -97,7 +97,6 @@ class TrialProcess:
     def _watch(
         self, spec: TrialSpec, on_epoch: Callable[[int, int], None] | None, tell: Callable[[str], None] | None
     ) -> TrialRecord:
-        """Wait for a trial's record, and kill the trial if it exceeds a limit."""
         minutes = self.limits.minutes
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         while True:
@@ -157,7 +156,6 @@ class TrialProcess:
             before = size
 
     def _death(self) -> str:
-        """Return in a few words how the process ended."""
         assert self._process is not None
         try:
             code = self._process.wait(_SECONDS_TO_END)

@@ -144,7 +144,6 @@ class Ledger:
         return visible(f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}")
 
     def statuses(self, skipped: list[str] | None = None) -> dict[str, Status]:
-        """Return the status of every trial that has a record; `skipped` as for `records`."""
         return {record.id: record.status for record in self.records(skipped)}
 
     @contextmanager

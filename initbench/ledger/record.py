@@ -407,7 +407,6 @@ def check_nesting(data: Any) -> None:
 
 
 def _check_outcome(record: TrialRecord) -> None:
-    """Refuse parts that contradict each other."""
     if (record.error is not None) != (record.status == "failed"):
         raise ValueError(f"status is {record.status}, and the error {'is not' if record.error else 'is'} null")
     if not record.task and record.status != "failed":
