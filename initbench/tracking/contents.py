@@ -13,9 +13,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from initbench.comparing.keys import Component, Key
 from initbench.comparing.labels import (
     ALWAYS,
     architecture_labels,
+    component_label,
     component_labels,
     ignored_arguments,
     initializer_labels,
@@ -181,21 +183,19 @@ def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -
     Values that a rule sets or a search chooses are left out, as in a label, because they vary with the pair.
     """
     component, never = record.spec[kind], ignored_arguments(record.spec, kind)
-    return _with_arguments(component, record.identity.get(kind, component), always, never)
+    return component_label(_with_arguments(component, record.identity.get(kind, component), always, never))
 
 
 def _with_arguments(
     component: Mapping[str, Any], identity: Mapping[str, Any], always: Collection[str] = (), never: Collection[str] = ()
-) -> str:
-    """Return ``metainit[steps=100](delta_orthogonal[gain=2])``."""
-    shown, inner = [], []
+) -> Component:
+    shown: dict[str, Any] = {}
     for key, value in component["arguments"].items():
         if is_component(value):
-            inner.append(_with_arguments(value, identity["arguments"].get(key, value)))
+            shown[key] = _with_arguments(value, identity["arguments"].get(key, value))
         elif key not in never and (key in identity["arguments"] or key in always):
-            shown.append(f"{key}={value_text(value)}")
-    brackets = f"[{', '.join(shown)}]" if shown else ""
-    return f"{component['name']}{brackets}" + (f"({', '.join(inner)})" if inner else "")
+            shown[key] = value
+    return Component(component["name"], Key(shown))
 
 
 def _text(value: Any) -> str:
