@@ -76,8 +76,9 @@ def _cost(
 ) -> Cost:
     unknown = [trial for trial in trials if trial.cell not in known]
     recorded = [known[trial.cell] for trial in trials if trial.cell in known]
+    cost = partial(Cost, workload, len(trials), len(recorded))
     if not unknown:
-        return Cost(workload, len(trials), len(recorded), sum(recorded) / len(trials))
+        return cost(sum(recorded) / len(trials))
     tuners = tuple(dict.fromkeys(trial.initializer.name for trial in unknown if is_tuned(trial)))
     # An initializer that only draws represents the others best, because only tuners work before training.
     first = next((trial for trial in unknown if not is_tuned(trial)), unknown[0])
@@ -87,12 +88,10 @@ def _cost(
         if record.status == "failed" or "training_seconds" not in record.timing:
             error = record.error or {}
             problem = f"{error.get('type')}: {error.get('message')}"
-            return Cost(workload, len(trials), len(recorded), None, None, tuners, problem)
+            return cost(None, None, tuners, problem)
     per_step, whole = _whole_trial(first, short, longer)
     tuned = tuple(name for name in tuners if name != first.initializer.name)
-    return Cost(
-        workload, len(trials), len(recorded), (sum(recorded) + len(unknown) * whole) / len(trials), per_step, tuned
-    )
+    return cost((sum(recorded) + len(unknown) * whole) / len(trials), per_step, tuned)
 
 
 def is_tuned(trial: TrialSpec) -> bool:
