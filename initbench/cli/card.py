@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +39,13 @@ _CLASSES = 10
 def card(component: Component[Any]) -> dict[str, Any]:
     """Return the description of a component.
 
-    Returns:
-        ``kind``, ``name``, ``version``, ``summary``, ``text`` (paragraphs), ``declared`` (properties and requirements,
-        by kind), ``arguments`` (``name``, ``type``, ``required``, ``default``, ``description``), ``raises`` (error →
-        when), ``reference``, ``from`` (a module, or a plug-in's file), ``line`` (in it) and ``suite`` (lines that can
-        be pasted into a suite).
+    ``text`` has paragraphs, ``declared`` the properties and requirements by kind, ``raises`` error → when, ``from`` a
+    module or a plug-in's file, ``line`` the line in it, and ``suite`` lines that can be pasted into a suite.
     """
     docstring = parse(component.documentation)
+    line = None  # of the definition in its module; a notebook has no source to read
+    with suppress(OSError, TypeError):
+        line = inspect.getsourcelines(component.definition)[1]
     arguments = [
         {
             "name": a.name,
@@ -66,7 +67,7 @@ def card(component: Component[Any]) -> dict[str, Any]:
         "raises": docstring.raises,
         "reference": component.traits.reference,
         "from": plugins.origin(component.module),
-        "line": _line(component),
+        "line": line,
         "suite": _suite_lines(component, arguments),
     }
 
@@ -122,25 +123,12 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
         task: Any = component.definition
         return {"metrics": [metric.to_json() for metric in task.metrics], "recipe_fields": sorted(task.recipe_fields)}
     if component.kind == "dataset":
-        return {"task": traits.task, **_sample(component)}
+        sample = {}
+        with suppress(InitbenchError):  # its files are needed and absent
+            described = traits.describe(**component.resolve({}))
+            sample = {"inputs": described.inputs.to_json(), "outputs": described.outputs}
+        return {"task": traits.task, **sample}
     return {}
-
-
-def _sample(component: Component[Any]) -> dict[str, Any]:
-    """Return the inputs and outputs of a dataset with default arguments; empty if its files are needed and absent."""
-    try:
-        described = component.traits.describe(**component.resolve({}))
-    except InitbenchError:
-        return {}
-    return {"inputs": described.inputs.to_json(), "outputs": described.outputs}
-
-
-def _line(component: Component[Any]) -> int | None:
-    """Return the line of the definition in its module; None if there is no source to read (a notebook)."""
-    try:
-        return inspect.getsourcelines(component.definition)[1]
-    except (OSError, TypeError):
-        return None
 
 
 def _suite_lines(component: Component[Any], arguments: list[dict[str, Any]]) -> str:

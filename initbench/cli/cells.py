@@ -1,7 +1,5 @@
 """A plan as plain data, for `initbench plan`."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,17 +12,10 @@ from initbench.tracking.contents import trial_labels
 
 
 def plan_data(suite: Suite, plan: Plan, statuses: Mapping[str, str]) -> dict[str, Any]:
-    """Return the plan of a suite as plain data.
+    """Return the plan of a suite as plain data; `statuses` gives the status of each trial in the ledger.
 
-    Args:
-        suite: gives its name and the compared factors.
-        plan: the plan of the suite.
-        statuses: trial id → status, as in the ledger.
-
-    Returns:
-        ``suite``, ``compare``, ``cells``, ``incompatible`` (each pair once for each reason), ``undescribed`` (datasets
-        whose files are absent), and the numbers ``trials``, ``missing``, ``awaited`` (trials that depend on the results
-        of searches) and ``excluded``; if the suite tunes, also ``tune``.
+    ``incompatible`` has each pair once for each reason, and ``undescribed`` the datasets whose files are absent.
+    ``awaited`` is the number of trials that depend on the results of searches. Only a suite that tunes has ``tune``.
     """
     waiting = sum(map(len, plan.waiting.values()))
     return {

@@ -1,7 +1,5 @@
 """The commands, and how their errors are reported. Heavy modules are imported only when a command needs them."""
 
-from __future__ import annotations
-
 import errno
 import sys
 import traceback

@@ -1,17 +1,11 @@
 """A console for tables, colours and a live display."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from rich.console import ConsoleOptions, RenderableType
-    from rich.segment import Segment
 
 
 class VisibleConsole(Console):

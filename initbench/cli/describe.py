@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from initbench.arguments import nearest
+from initbench.cli.list import argument_text
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
 from initbench.inputs import Inputs
 from initbench.metric import Metric
+from initbench.registry import REGISTRIES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +35,6 @@ def describe(
     For an architecture, also print its structure with default arguments: layers, residual branches, heads and norms.
     """
     from initbench.cli.card import card, recipe_card, structure_of_default
-    from initbench.registry import REGISTRIES
     from initbench.training.named_recipes import RECIPES
 
     load_plugins(plugin)
@@ -69,8 +70,6 @@ def describe(
 
 
 def _print(out: Console, card: dict[str, Any]) -> None:
-    from initbench.cli.list import argument_text
-
     version = "" if card["version"] is None else f", version {card['version']}"
     _say(out, f"{card['name']} ({card['kind']}{version})", style="bold")
     for paragraph in filter(None, (card["summary"], *card["text"])):

@@ -4,8 +4,6 @@ Importing the components imports torch, which takes seconds. `ast` reads names, 
 in milliseconds; only annotations and defaults are evaluated. The result equals the one that `inspect` gives.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
@@ -58,18 +56,6 @@ def read_source(registry: Registry[Any], name: str) -> Listing:
         arguments = arguments[1:]  # for a family, the name of the member
     summary = (ast.get_docstring(definition) or "").partition("\n")[0]
     return Listing(name, tuple(arguments), summary)
-
-
-@cache
-def _source(module: str) -> _Source:
-    path = _PACKAGE.parent.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            # Keeps only the docstring and the arguments, because each garbage collection visits all objects.
-            node.body = [node.body[0], *(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == _INIT)]
-    return _Source(tree)
 
 
 class _Source(dict[str, Any]):
@@ -129,6 +115,18 @@ class _Source(dict[str, Any]):
         if name in self:
             return self[name]
         raise KeyError(name)
+
+
+@cache
+def _source(module: str) -> _Source:
+    path = _PACKAGE.parent.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            # Keeps only the docstring and the arguments, because each garbage collection visits all objects.
+            node.body = [node.body[0], *(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == _INIT)]
+    return _Source(tree)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:

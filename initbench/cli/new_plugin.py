@@ -1,7 +1,5 @@
 """`initbench new-plugin NAME`: write a plug-in package to start from."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import keyword
@@ -19,6 +17,7 @@ import initbench
 from initbench.cli.options import Debug, Json, print_json
 from initbench.cli.output import say
 from initbench.errors import InitbenchError
+from initbench.registry import INITIALIZERS
 
 # File → template. The templates have a suffix of their own, so that no tool takes them for sources or configuration
 # of this project.
@@ -38,7 +37,7 @@ _LONGEST = 100  # the longest name of a suite
 def new_plugin(
     name: Annotated[str, typer.Argument(help="The package's name, such as my_methods.", metavar="NAME")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write; default: NAME with hyphens.", metavar="DIR")
+        Path | None, typer.Option(help="Folder to write; default: NAME with hyphens.", metavar="DIR")
     ] = None,
     json: Json = False,
     debug: Debug = False,  # its callback has set it
@@ -79,8 +78,6 @@ def _package_name(name: str) -> str:
 
 
 def _taken_by(package: str) -> str | None:
-    from initbench.registry import INITIALIZERS
-
     if keyword.iskeyword(package):
         return "it is a Python keyword"
     if package in {"true", "false", "null"}:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import initbench
+from initbench import plugins
 from initbench.cli.output import say, say_json
 from initbench.cli.signals import begin_work
 from initbench.errors import InitbenchError
-from initbench.plugins import PluginFile
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,8 +37,6 @@ def start(
 ) -> None:
     """Benchmark neural-network initialization methods."""
     if show_version:
-        import initbench
-
         say(initbench.__version__)
     elif context.invoked_subcommand is None:
         say(context.get_help(), keep="\n")
@@ -64,11 +63,11 @@ Assignments = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help="Select trials: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
+    typer.Option(help="Select trials: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option("--seeds", min=1, max=10_000, help="Number of seeds, instead of the suite's.", metavar="N"),
+    typer.Option(min=1, max=10_000, help="Number of seeds, instead of the suite's.", metavar="N"),
 ]
 Smoke = Annotated[
     bool,
@@ -76,14 +75,13 @@ Smoke = Annotated[
         "--smoke", help="Replace the trials by a few of two steps on random data, to check that every part works."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder that contains the suites' folders.", metavar="DIR")]
+Out = Annotated[Path, typer.Option(help="Folder that contains the suites' folders.", metavar="DIR")]
 Plugins = Annotated[
     list[str] | None, typer.Option("--plugin", help="A Python file that registers components.", metavar="FILE")
 ]
 TrackingUri = Annotated[
     str | None,
     typer.Option(
-        "--tracking-uri",
         help="URI of MLflow; default: $MLFLOW_TRACKING_URI, else a SQLite file beside the ledger. All users of this "
         "machine can see options in the list of processes, so pass secrets in the variable.",
         metavar="URI",
@@ -102,9 +100,7 @@ def print_json(data: Any) -> None:
     say_json(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
-def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
-    from initbench import plugins
-
+def load_plugins(paths: list[str] | None) -> tuple[plugins.PluginFile, ...]:
     files = tuple(plugins.read_file(path) for path in paths or [])
     for file in files:
         plugins.load_file(file)

@@ -1,7 +1,5 @@
 """The output of the command line: a reader that leaves, or a full disk, does not stop the command."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -84,6 +82,16 @@ def say(line: str, *, to_stderr: bool = False, keep: str = "", end: str = "\n") 
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(visible(line, keep) + end)
     stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words: ``8.3 s``, ``4 min 10 s``, ``3 h 20 min``."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def say_json(text: str) -> None:

@@ -1,7 +1,5 @@
 """`initbench plan SUITE --pilot`: hours and cost of the missing trials, from the ledger and from short trials."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,17 +9,22 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from initbench.cli.output import say
+import torch
+
+from initbench.cli.output import duration, say
 from initbench.comparing.formatting import counted, listed
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
+from initbench.data.load import load_dataset
 from initbench.errors import InitbenchError
+from initbench.execution.environment import environment
+from initbench.execution.trial import attempt_trial
 from initbench.ledger import Ledger, TrialRecord
 from initbench.registry import INITIALIZERS
 from initbench.suite.load import Suite
 from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec, cell_id
-from initbench.training.recipe import Recipe
+from initbench.training.optimizer import Schedule
 
 SHORT, LONGER = 2, 12
 """Steps of the two short trials: the difference of their times is training, the rest is paid once per trial."""
@@ -73,8 +76,9 @@ def _cost(
 ) -> Cost:
     unknown = [trial for trial in trials if trial.cell not in known]
     recorded = [known[trial.cell] for trial in trials if trial.cell in known]
+    cost = partial(Cost, workload, len(trials), len(recorded))
     if not unknown:
-        return Cost(workload, len(trials), len(recorded), sum(recorded) / len(trials))
+        return cost(sum(recorded) / len(trials))
     tuners = tuple(dict.fromkeys(trial.initializer.name for trial in unknown if is_tuned(trial)))
     # An initializer that only draws represents the others best, because only tuners work before training.
     first = next((trial for trial in unknown if not is_tuned(trial)), unknown[0])
@@ -84,12 +88,10 @@ def _cost(
         if record.status == "failed" or "training_seconds" not in record.timing:
             error = record.error or {}
             problem = f"{error.get('type')}: {error.get('message')}"
-            return Cost(workload, len(trials), len(recorded), None, None, tuners, problem)
+            return cost(None, None, tuners, problem)
     per_step, whole = _whole_trial(first, short, longer)
     tuned = tuple(name for name in tuners if name != first.initializer.name)
-    return Cost(
-        workload, len(trials), len(recorded), (sum(recorded) + len(unknown) * whole) / len(trials), per_step, tuned
-    )
+    return cost((sum(recorded) + len(unknown) * whole) / len(trials), per_step, tuned)
 
 
 def is_tuned(trial: TrialSpec) -> bool:
@@ -114,31 +116,23 @@ def _whole_trial(trial: TrialSpec, short: TrialRecord, longer: TrialRecord) -> t
         per_step = training[1] / max(longer.metrics["steps"], 1)
     evaluation = max(training[0] - short.metrics["steps"] * per_step, 0.0)
     before = max(longer.timing["total_seconds"] - training[1], 0.0)
-    steps, evaluations = _length(trial)
+    steps, evaluations = _steps_and_evaluations(trial)
     return per_step, before + steps * per_step + evaluations * evaluation
 
 
-def _length(trial: TrialSpec) -> tuple[int, int]:
-    from initbench.data.load import load_dataset
-
-    recipe: Recipe = trial.recipe
+def _steps_and_evaluations(trial: TrialSpec) -> tuple[int, int]:
+    recipe = trial.recipe
     if not recipe.trains:
         return 0, 0
     dataset = load_dataset(trial.dataset.name, trial.dataset.all_arguments, content=trial.dataset.content)
-    per_epoch = max(math.ceil(len(dataset.train) / recipe.batch_size), 1)
-    steps = recipe.epochs * per_epoch if recipe.steps is None else recipe.steps
+    schedule = Schedule(recipe, max(math.ceil(len(dataset.train) / recipe.batch_size), 1))
     every = recipe.evaluate_every or recipe.history_every
-    return steps, math.ceil(steps / per_epoch) + (steps // every if every else 0)
+    return schedule.steps, schedule.epochs + (schedule.steps // every if every else 0)
 
 
 def plan_pilot(
     suite: Suite, plan: Plan, folder: Path, workers: int | None = None, price: float | None = None
 ) -> dict[str, Any]:
-    import torch
-
-    from initbench.execution.environment import environment
-    from initbench.execution.trial import attempt_trial
-
     for dataset in plan.waiting:
         raise dataset.origin.error(str(dataset.absent)) from dataset.absent
     if price is not None and not price >= 0:
@@ -169,8 +163,6 @@ def plan_pilot(
 
 
 def pilot_sentences(costs: dict[str, Any]) -> list[str]:
-    from initbench.cli.progress import duration
-
     if not costs["workloads"]:
         return ["pilot: no trial is left to run"]
     lines = []
@@ -180,12 +172,11 @@ def pilot_sentences(costs: dict[str, Any]) -> list[str]:
             lines.append(f"pilot: {entry['workload']}: {left}; unknown: a short trial failed ({entry['problem']})")
             continue
         each, whole = duration(entry["seconds"]), duration(entry["hours"] * 3600)
-        line = f"pilot: {entry['workload']}: {left} of {each} each, {whole}{_price(entry['cost'])}; {_rests_on(entry)}"
-        lines.append(line)
-    several = (
-        f"{costs['workers']} trials at a time, if they do not slow one another down" if costs["workers"] > 1 else ""
-    )
-    how = several or "one trial at a time"
+        cost = f"{left} of {each} each, {whole}{_price(entry['cost'])}"
+        lines.append(f"pilot: {entry['workload']}: {cost}; {_rests_on(entry)}")
+    how = "one trial at a time"
+    if costs["workers"] > 1:
+        how = f"{costs['workers']} trials at a time, if they do not slow one another down"
     if costs["hours"] is None:
         lines.append("pilot: in total: unknown")
     else:

@@ -1,13 +1,13 @@
 """`initbench plan`: the trials of a suite, before they run."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from initbench.arguments import show
 from initbench.cli.options import (
     Assignments,
     Debug,
@@ -21,12 +21,10 @@ from initbench.cli.options import (
     console,
     print_json,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from initbench.suite.schema import Checkpoints
-    from initbench.suite.spec import TrialSpec
+from initbench.comparing.formatting import counted, listed
+from initbench.comparing.treatments import DEFAULT_COMPARE
+from initbench.errors import InitbenchError, SuiteError
+from initbench.ledger import Ledger
 
 _MOST_PAIRS = 5
 
@@ -47,14 +45,11 @@ def plan(
     ] = False,
     spread_from: Annotated[
         Path | None,
-        typer.Option(
-            "--spread-from", help="With --power: a suite's folder from which to estimate the spread.", metavar="DIR"
-        ),
+        typer.Option(help="With --power: a suite's folder from which to estimate the spread.", metavar="DIR"),
     ] = None,
     seed_deviation: Annotated[
         float | None,
         typer.Option(
-            "--seed-deviation",
             help="With --power: assumed standard deviation of the outcome between seeds, instead of a folder "
             "(an error is a fraction: 0.01 is one point).",
             metavar="NUMBER",
@@ -63,7 +58,6 @@ def plan(
     difference: Annotated[
         float | None,
         typer.Option(
-            "--difference",
             help="With --power: the difference to detect (an error is a fraction); default: 0.01.",
             metavar="NUMBER",
         ),
@@ -79,19 +73,15 @@ def plan(
     ] = None,
     price: Annotated[
         float | None,
-        typer.Option("--price", help="With --pilot: price of one hour of the machine.", metavar="PER_HOUR"),
+        typer.Option(help="With --pilot: price of one hour of the machine.", metavar="PER_HOUR"),
     ] = None,
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
     """Print the trials of a suite by cell, the incompatible pairs with the reasons, and which trials have a result."""
     from initbench.cli.cells import plan_data
-    from initbench.cli.pilot import pilot_sentences, plan_pilot
-    from initbench.cli.power import plan_power, power_sentences
     from initbench.cli.request import read_request
-    from initbench.errors import SuiteError
     from initbench.execution.searched import searched
-    from initbench.ledger import Ledger
 
     of_power = {"--spread-from": spread_from, "--seed-deviation": seed_deviation, "--difference": difference}
     _check_together("--power", power, of_power)
@@ -103,12 +93,19 @@ def plan(
     statuses = {record.id: record.status for record in records}
     planned = request.plan if request.replan is None else request.replan(searched(records))
     summary = plan_data(request.suite, planned, statuses)
-    if request.suite.checkpoints is not None:
-        summary["checkpoints"] = _checkpoints(request.suite.checkpoints, planned.missing(statuses))
+    if (asked := request.suite.checkpoints) is not None:
+        from initbench.execution.checkpoint_folder import largest_checkpoint, sentence
+
+        largest = largest_checkpoint(planned.missing(statuses))
+        summary["checkpoints"] = {**asked.model_dump(), "largest_bytes": largest, "text": sentence(asked, largest)}
     if power:
+        from initbench.cli.power import plan_power, power_sentences
+
         sought = 0.01 if difference is None else difference
         summary["power"] = plan_power(planned, folder, spread_from, seed_deviation, sought, request.suite.compare)
     if pilot:
+        from initbench.cli.pilot import pilot_sentences, plan_pilot
+
         summary["pilot"] = plan_pilot(request.suite, planned, folder, workers, price)
     notes = (*request.notes, *(f"skipped {line}" for line in skipped))
     if json:
@@ -126,9 +123,6 @@ def plan(
 
 
 def _check_together(switch: str, is_on: bool, options: Mapping[str, Any]) -> None:
-    """Refuse options that apply only together with `switch` if it is not given."""
-    from initbench.errors import InitbenchError
-
     for option, value in options.items():
         if value is not None and not is_on:
             raise InitbenchError(f"{option} needs {switch}")
@@ -137,9 +131,6 @@ def _check_together(switch: str, is_on: bool, options: Mapping[str, Any]) -> Non
 def _print(summary: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from initbench.comparing.formatting import counted
-    from initbench.comparing.treatments import DEFAULT_COMPARE
 
     out = console()
     cells = summary["cells"]
@@ -181,8 +172,6 @@ def _print(summary: dict[str, Any]) -> None:
 
 
 def _tuned(tune: Mapping[str, Any]) -> str:
-    from initbench.comparing.formatting import listed
-
     keys = [
         f"{key} ({_pairs(own) if isinstance(own, dict) else ', '.join(map(str, own))})"
         for key, own in tune["keys"].items()
@@ -192,14 +181,6 @@ def _tuned(tune: Mapping[str, Any]) -> str:
     finals = listed([at[protocol] for protocol in tune["protocols"]])
     tries = f"{tune['tries']} {'random' if tune['points'] == 'random' else 'even'} points"
     return f"tunes {listed(keys)}: every cell tries {tries} {who} on the validation split, then trains {finals}"
-
-
-def _checkpoints(asked: Checkpoints, missing: tuple[TrialSpec, ...]) -> dict[str, Any]:
-    """Return when trials are saved, and the size of the largest checkpoint."""
-    from initbench.execution.checkpoint_folder import largest_checkpoint, sentence
-
-    largest = largest_checkpoint(missing)
-    return {**asked.model_dump(), "largest_bytes": largest, "text": sentence(asked, largest)}
 
 
 def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
@@ -218,8 +199,6 @@ def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
-    from initbench.arguments import show
-
     return ", ".join(f"{key}={show(value)}" for key, value in values.items())
 
 

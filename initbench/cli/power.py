@@ -1,21 +1,31 @@
 """`initbench plan SUITE --power`: the difference that a suite can detect, and the seeds that a difference needs."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from initbench.comparing.treatments import DEFAULT_COMPARE, standings, treatment_word
+from initbench.comparing.keys import Key
+from initbench.comparing.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
+from initbench.comparing.treatments import standings, treatment_word
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
+from initbench.reporting.frame import results_frames
+from initbench.reporting.records import read_records
+from initbench.reporting.trials import comparable_trials
+from initbench.statistics.power import (
+    SeedSpread,
+    detectable_correlation,
+    detectable_difference,
+    few_seeds_needed,
+    pilot_spread,
+    planning_spread,
+    seeds_needed,
+    stated_spread,
+)
 from initbench.suite.plan import Plan
-
-if TYPE_CHECKING:
-    from initbench.comparing.keys import Key
-    from initbench.statistics.power import SeedSpread
+from initbench.tasks import find_task
 
 
 def plan_power(
@@ -24,21 +34,13 @@ def plan_power(
     pilot: Path | None,
     seed_deviation: float | None,
     difference: float,
-    compare: Sequence[str] = DEFAULT_COMPARE,
+    compare: Sequence[str],
 ) -> dict[str, Any]:
     """Return the data that `--power` prints: the spread, its source, and the differences that can be detected with it.
 
     Without a `pilot`, the ledger of `own_folder` is used; `seed_deviation`, the standard deviation of the outcome
     between seeds, replaces both. It and `difference` are in the unit of stored outcomes: an error is a fraction.
     """
-    from initbench.statistics.power import (
-        detectable_correlation,
-        detectable_difference,
-        few_seeds_needed,
-        planning_spread,
-        seeds_needed,
-    )
-
     metric = _metric(plan)
     for option, value in (("--difference", difference), ("--seed-deviation", seed_deviation)):
         if value is not None and value >= metric.largest_difference:
@@ -117,8 +119,6 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
 
 
 def _metric(plan: Plan) -> Metric:
-    from initbench.tasks import find_task
-
     metrics = {find_task(name).primary.on("test") for name in sorted({t.dataset.task for t in plan.trials})}
     if len(metrics) != 1:
         titles = ", ".join(sorted(metric.title for metric in metrics))
@@ -129,18 +129,13 @@ def _metric(plan: Plan) -> Metric:
 def _spread(
     own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
-    from initbench.comparing.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
-    from initbench.reporting.frame import results_frames
-    from initbench.reporting.records import read_records
-    from initbench.reporting.trials import comparable_trials
-    from initbench.statistics.power import pilot_spread, stated_spread
-
     metric = _metric(plan)
     if seed_deviation is not None:
         if pilot is not None:
             raise InitbenchError("give --spread-from or --seed-deviation, not both")
+        stated = f"{metric.scale * seed_deviation:g} {metric.points}".rstrip()
         try:
-            return stated_spread(seed_deviation), f"from a stated {_plain(seed_deviation, metric)} for each treatment"
+            return stated_spread(seed_deviation), f"from a stated {stated} for each treatment"
         except ValueError as error:
             raise InitbenchError(f"--seed-deviation: {error}") from error
     folder = own_folder if pilot is None else pilot
@@ -169,7 +164,3 @@ def _spread(
     plural = "s" if spread.workloads != 1 else ""
     source = f"from {folder}: {spread.workloads} workload{plural}, {spread.degrees_of_freedom} degrees of freedom"
     return spread, source
-
-
-def _plain(deviation: float, metric: Metric) -> str:
-    return f"{metric.scale * deviation:g} {metric.points}".rstrip()

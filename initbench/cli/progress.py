@@ -1,12 +1,10 @@
 """The progress of a run: a live display on a terminal, else one line for each finished trial."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -15,17 +13,16 @@ from rich.progress import Progress as Bar
 from initbench.arguments import show
 from initbench.cli.cells import crossed_fields
 from initbench.cli.console import VisibleConsole
+from initbench.cli.output import duration
 from initbench.comparing.formatting import counted
-from initbench.execution.recorder import Labels, Progress
+from initbench.execution.driver import RunSummary
+from initbench.execution.recorder import Progress, labels_by_id
 from initbench.execution.time_left import TimeLeft
 from initbench.ledger import TrialRecord
 from initbench.metric import Metric
 from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from initbench.execution.driver import RunSummary
 
 _STYLES = {"finished": "green", "diverged": "yellow", "failed": "red"}
 _COUNTS = ("finished", "diverged", "failed")
@@ -50,13 +47,13 @@ class Display(Progress):
     def _name_by(self, more: tuple[TrialSpec, ...]) -> None:
         self.known |= {trial.id: trial for trial in more}
         every = list(self.known.values())
-        self.labels = Labels(every)
+        self.labels = labels_by_id(every)
         self.several_datasets = len({trial.dataset.model_dump_json() for trial in every}) > 1
         self.crossed = crossed_fields(every)
 
     def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
         self.time_left = TimeLeft(missing)
-        if self.known.keys() < {trial.id for trial in missing} | self.known.keys():
+        if {trial.id for trial in missing} - self.known.keys():
             self._name_by(missing)
         if self.have is None:
             self.have = self.total - len(missing) - awaited
@@ -155,7 +152,7 @@ class Display(Progress):
         return self.bar.get_renderable()
 
     def _name(self, record: TrialRecord) -> str:
-        labels, recipe = self.labels.of(record), record.spec["recipe"]
+        labels, recipe = self.labels[record.id], record.spec["recipe"]
         parts = [labels["architecture"], labels["initializer"], *[labels["dataset"]] * self.several_datasets]
         parts += [f"{name}={show(recipe[name])}" for name in self.crossed]
         parts += ["search"] * (record.spec["phase"] == "search")
@@ -172,13 +169,3 @@ def outcome(record: TrialRecord) -> str:
         return "measured"  # a recipe without a step
     metric = Metric.from_json(record.task["metrics"][primary])
     return f"{metric.title} {metric.beside_title.text(record.metrics[primary])}".replace("\N{NO-BREAK SPACE}", " ")
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in words: ``8.3 s``, ``4 min 10 s``, ``3 h 20 min``."""
-    if seconds < 59.95:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

@@ -35,7 +35,6 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
             help="Where to write: a folder for html (default for one DIR: DIR/report), else a file (default: stdout).",
             metavar="PATH",
         ),
@@ -56,7 +55,6 @@ def report(
     compare: Annotated[
         str | None,
         typer.Option(
-            "--compare",
             help="The factors to compare, instead of the suite's: --compare initializer,architecture.norm.",
             metavar="FACTORS",
         ),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.cli.options import load_plugins
 from initbench.errors import InitbenchError, SuiteError, UnknownNameError
 from initbench.execution.progress_file import Asked
 from initbench.plugins import PluginFile
-from initbench.suite.load import Suite
-from initbench.suite.part import Part
-from initbench.suite.plan import Plan
+from initbench.suite.load import Suite, describe_datasets, load_suite
+from initbench.suite.plan import Plan, plan
+from initbench.suite.smoke import smoke as small
+from initbench.suite.smoke import smoke_suite
 from initbench.suite.tuning import Searched
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ def read_request(
 ) -> Request:
     if smoke and seeds is not None:
         raise InitbenchError("--seeds cannot be combined with --smoke, which runs one seed")
-    from initbench.suite.load import describe_datasets, load_suite
-
     files = load_plugins(plugins)
     asked = Asked(tuple(assignments or ()), seeds, tuple(only or ()), tuple(plugins or ()), smoke)
     try:
@@ -57,28 +55,18 @@ def read_request(
         if files or not isinstance(error.__cause__, UnknownNameError):
             raise
         raise SuiteError(f"{error.problem}; is a --plugin missing?", error.where, error.line, error.key) from error
-    plan_from = partial(
-        _plan, suite if not smoke else replace(suite, search=None), only or [], describe_datasets(suite)
-    )
-    planned = plan_from({})
+    descriptions = describe_datasets(suite)
+
+    def replan(found: Mapping[str, Searched]) -> Plan:
+        to_plan = replace(suite, search=None) if smoke else suite
+        return plan(to_plan, only or [], descriptions=descriptions, found=found)
+
+    planned = replan({})
     if smoke:
-        from initbench.suite.smoke import smoke as small
-        from initbench.suite.smoke import smoke_suite
-
-        return Request(smoke_suite(suite), small(planned), files, asked, (_SMOKE, *_left_out(planned)))
-    return Request(suite, planned, files, asked, replan=plan_from if planned.tuned else None)
-
-
-def _plan(suite: Suite, only: list[str], descriptions: Sequence[Part], found: Mapping[str, Searched]) -> Plan:
-    from initbench.suite.plan import plan
-
-    return plan(suite, only, descriptions=descriptions, found=found)
-
-
-def _left_out(plan: Plan) -> list[str]:
-    """Return a note for each dataset whose random replacement is unknown without its files."""
-    return [
-        f"the smoke run leaves out {part.spec.name}, whose inputs and outputs are unknown: {part.absent}"
-        for part in plan.waiting
-        if part.described is None
-    ]
+        left_out = (
+            f"the smoke run leaves out {part.spec.name}, whose inputs and outputs are unknown: {part.absent}"
+            for part in planned.waiting
+            if part.described is None
+        )
+        return Request(smoke_suite(suite), small(planned), files, asked, (_SMOKE, *left_out))
+    return Request(suite, planned, files, asked, replan=replan if planned.tuned else None)

@@ -12,6 +12,7 @@ from initbench.cli.options import Debug, Json, Only, Plugins, SuiteFolder, Track
 from initbench.cli.output import say
 from initbench.cli.run import Address, ExecutorName, ExecutorOption, Workers, chosen_executor, execute
 from initbench.errors import InitbenchError
+from initbench.execution.progress_file import read_plan
 from initbench.ledger import SUITE_FILE, Ledger
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def retry(
 
 def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *, failed: bool) -> Request:
     from initbench.cli.request import read_request
-    from initbench.execution.progress_file import read_plan
 
     stored = read_plan(folder)
     if stored is None or not (folder / SUITE_FILE).exists():

@@ -28,11 +28,12 @@ from initbench.cli.options import (
 )
 from initbench.cli.signals import begin_work, exit_code
 from initbench.errors import InitbenchError
+from initbench.execution.executor import Executor
+from initbench.execution.progress_file import Asked
+from initbench.tracking.uri import default_tracking_uri, shown_uri
 
 if TYPE_CHECKING:
     from initbench.cli.request import Request
-    from initbench.execution.executor import Executor
-    from initbench.execution.progress_file import Asked
 
 
 class ExecutorName(StrEnum):
@@ -98,7 +99,6 @@ def execute(
     """Run a request, show its progress, and end the process with the exit code of `initbench run`."""
     from initbench.cli.progress import Display
     from initbench.execution.driver import run_suite
-    from initbench.tracking.uri import default_tracking_uri
 
     for dataset in request.plan.waiting:
         raise dataset.origin.error(str(dataset.absent)) from dataset.absent
@@ -137,8 +137,6 @@ def execute(
 
 def _command() -> str:
     """Return the command line of this process, without the secrets of a tracking URI."""
-    from initbench.tracking.uri import shown_uri
-
     option = "--tracking-uri"
     given = ["", *sys.argv[1:]]
     shown = [

@@ -1,20 +1,17 @@
 """`initbench status DIR`: the progress of a suite's run."""
 
-from __future__ import annotations
-
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from initbench.cli.options import Debug, Json, SuiteFolder, console, print_json, suite_folder
-from initbench.cli.output import say
+from initbench.cli.output import duration, say
 from initbench.cli.signals import is_terminated
+from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
-
-if TYPE_CHECKING:
-    from initbench.execution.status import Status
+from initbench.execution.status import Status, StatusReader
 
 _MOST_LINES = 10
 
@@ -23,14 +20,12 @@ def status(
     folder: SuiteFolder = None,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat until the run ends.")] = False,
     every: Annotated[
-        float, typer.Option("--every", min=0.1, help="With --watch: seconds between two updates.", metavar="SECONDS")
+        float, typer.Option(min=0.1, help="With --watch: seconds between two updates.", metavar="SECONDS")
     ] = 5.0,
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
     """Show the progress of a suite's run: finished, running and failed trials, and the errors. Nothing is written."""
-    from initbench.execution.status import StatusReader
-
     if watch and json:
         raise InitbenchError("--watch cannot be combined with --json; repeat the command instead")
     reader = StatusReader(suite_folder(folder))
@@ -57,15 +52,16 @@ def status(
 
 
 def lines(found: Status) -> list[str]:
-    from initbench.comparing.formatting import counted
-
     told = [f"{found.folder}: {_run(found)}", _counts(found)]
     if found.running and found.per_hour is not None:
-        from initbench.cli.progress import duration
-
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         told.append(f"{found.per_hour:.3g} trials an hour{left}")
-    told += _some([_running(trial.name, trial.fraction, trial.seconds) for trial in found.now])
+    told += _some(
+        [
+            f"  running: {t.name} ({f'{t.fraction:.0%}, ' if t.fraction else ''}for {duration(t.seconds)})"
+            for t in found.now
+        ]
+    )
     for reason in found.reasons[:_MOST_LINES]:
         hosts = ", ".join(f"{host}: {number}" for host, number in reason.hosts.items())
         where = f" (on {hosts})" if hosts else ""
@@ -81,7 +77,6 @@ def lines(found: Status) -> list[str]:
 
 
 def _run(found: Status) -> str:
-    """Return whether a run is active, since when, or how the last one ended."""
     since = "" if found.started_at is None else f" since {_clock(found.started_at)}"
     if found.running:
         where = "" if found.host is None or found.ended_at is not None else f" on {found.host} (process {found.pid})"
@@ -106,18 +101,10 @@ def _counts(found: Status) -> str:
     if found.now:
         parts.append(f"{len(found.now)} running")
     if found.left is not None:
-        waiting = max(found.left - len(found.now), 0)
-        parts.append(f"{waiting} left")
+        parts.append(f"{max(found.left - len(found.now), 0)} left")
     if found.awaited:
         parts.append(f"up to {found.awaited} more follow from the results of searches")
     return ", ".join(parts)
-
-
-def _running(name: str, fraction: float, seconds: float) -> str:
-    from initbench.cli.progress import duration
-
-    done = f"{fraction:.0%}, " if fraction else ""
-    return f"  running: {name} ({done}for {duration(seconds)})"
 
 
 def _some(found: list[str]) -> list[str]:

@@ -1,7 +1,5 @@
 """`initbench sync DIR`: bring MLflow up to date with the ledger."""
 
-from __future__ import annotations
-
 import sys
 
 from initbench.cli.options import Debug, Json, SuiteFolder, TrackingUri, print_json, suite_folder

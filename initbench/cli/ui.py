@@ -1,12 +1,12 @@
 """`initbench ui DIR`: MLflow's user interface for a suite's runs."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
 
 from initbench.cli.options import Debug, SuiteFolder, TrackingUri, suite_folder
+from initbench.tracking.server import serve
+from initbench.tracking.uri import resolve_tracking_uri
 
 
 def ui(
@@ -19,8 +19,5 @@ def ui(
     debug: Debug = False,  # its callback has set it
 ) -> None:
     """Serve MLflow's user interface for a suite's runs until Ctrl-C."""
-    from initbench.tracking.server import serve
-    from initbench.tracking.uri import resolve_tracking_uri
-
     path = suite_folder(folder)
     serve(resolve_tracking_uri(path, tracking_uri), path, port, host)

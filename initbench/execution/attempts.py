@@ -5,8 +5,6 @@ failure counts against the first node; if it fails everywhere, it counts against
 `_FAILURES` different trials in a row failed there while another node finished some of them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet

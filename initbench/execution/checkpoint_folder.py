@@ -1,7 +1,5 @@
 """The folder of a suite's checkpoints: the driver creates it, empties it of finished trials, and reports its size."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +15,6 @@ from initbench.suite.load import Suite
 from initbench.suite.schema import Checkpoints
 from initbench.suite.spec import TrialSpec
 
-_RESULTS = {"finished", "diverged"}
 # Bytes of a checkpoint above which a run reports their size.
 _LARGE = 100_000_000
 # Moments of each optimizer, each as large as the parameters; `sgd` without momentum has none.
@@ -26,29 +23,15 @@ _FLOAT_BYTES = 4
 
 
 class CheckpointFolder:
-    def __init__(self, asked: Checkpoints, settings: CheckpointSettings) -> None:
-        self.asked = asked
-        self.settings = settings
-        self.folder = Path(settings.folder)
-        self.marked = MarkedFolder(self.folder, settings.mark)
-
-    @classmethod
-    def of(cls, suite: Suite, ledger: Path) -> CheckpointFolder | None:
-        """Return the folder that a suite asks for; None if it asks for none. Nothing is written yet."""
-        asked = suite.checkpoints
-        if asked is None:
-            return None
+    def __init__(self, suite: Suite, asked: Checkpoints, ledger: Path) -> None:
         # Unlike `Path.expanduser` it keeps the home of an unknown user as written.
         above = ledger if asked.folder is None else Path(os.path.expanduser(asked.folder))  # noqa: PTH111
-        marked = MarkedFolder.at((above / ("checkpoints" if asked.folder is None else suite.name)).absolute())
-        settings = CheckpointSettings(
-            folder=str(marked.path),
-            mark=marked.mark,
-            every_epochs=asked.every_epochs,
-            every_seconds=asked.every_seconds,
-            keep=suite.keep_checkpoints,
+        self.asked = asked
+        self.marked = MarkedFolder.at((above / ("checkpoints" if asked.folder is None else suite.name)).absolute())
+        self.folder = self.marked.path
+        self.settings = CheckpointSettings(
+            str(self.folder), self.marked.mark, asked.every_epochs, asked.every_seconds, suite.keep_checkpoints
         )
-        return cls(asked, settings)
 
     def open(self, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord]) -> list[str]:
         """Make the folder, remove files of trials that have a result, and return notes for the user."""
@@ -63,15 +46,15 @@ class CheckpointFolder:
         largest = largest_checkpoint(missing)
         if largest is not None and largest >= _LARGE:
             notes.append(f"{sentence(self.asked, largest)} (in {self.folder})")
-        go = "goes" if going_on == 1 else "go"
         if going_on:
+            go = "goes" if going_on == 1 else "go"
             notes.append(f"{counted(going_on, 'trial')} {go} on from a checkpoint in {self.folder}")
         return notes
 
     def ended(self, record: TrialRecord) -> None:
         """Remove the checkpoints of a trial with a result in the ledger, unless they are kept."""
         folder = self.folder / record.id
-        if record.status not in _RESULTS or self.settings.keep != "none" or not folder.is_dir():
+        if record.status == "failed" or self.settings.keep != "none" or not folder.is_dir():
             return
         if self.marked.is_there():
             with suppress(OSError):

@@ -5,8 +5,6 @@ not check the bytes that it reads. A file gets its name when it is complete and 
 removed. An unusable file is removed, so that later attempts do not read it again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -18,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -97,43 +95,30 @@ class _Content(_Part, extra="allow"):
     training: _Training
 
 
-class CheckpointContent(NamedTuple):
-    """A checkpoint whose numbers and texts a record may hold, because a trial copies parts of it into its record."""
+def _checked_content(content: Mapping[str, Any]) -> tuple[dict[str, Any], float, dict[str, Any], int]:
+    """Return what precedes training, the seconds, the training state and the steps of a loaded checkpoint.
 
-    before: dict[str, Any]
-    seconds: float
-    training: dict[str, Any]
-    steps: int
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Self:
-        """Check loaded data; a `CheckpointError` says what is missing, of another type, or not a number."""
-        try:
-            checked(_Content, content)
-            before = json.loads(content["before"])
-            _check_before(before)
-            progress = json.loads(content["training"]["progress"], parse_int=_integer)
-            _check_progress(progress)
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            raise CheckpointError(f"it is not a checkpoint: {error}") from None
-        return cls(before, content["seconds"], content["training"], progress["steps"])
+    A trial copies parts of them into its record, so a `CheckpointError` says what is missing, of another type, or not a
+    number.
+    """
+    try:
+        checked(_Content, content)
+        before = json.loads(content["before"])
+        checked(_Before, before)
+        check_nesting(before)
+        progress = json.loads(content["training"]["progress"], parse_int=_integer)
+        checked(_Progress, progress)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"it is not a checkpoint: {error}") from None
+    if progress["samples"] > _MOST_SAMPLES_PER_SECOND * progress["seconds"]:
+        raise CheckpointError("it is not a checkpoint: the number of samples is too large for the training time")
+    return before, content["seconds"], content["training"], progress["steps"]
 
 
 def check_network(record: Any, seconds: Any) -> None:
     """Check the record of an initialization that is stored beside its network; a ValueError describes the fault."""
     checked(_Network, {"record": record, "seconds": seconds})
     check_nesting(record)
-
-
-def _check_before(before: Any) -> None:
-    checked(_Before, before)
-    check_nesting(before)
-
-
-def _check_progress(progress: Any) -> None:
-    checked(_Progress, progress)
-    if progress["samples"] > _MOST_SAMPLES_PER_SECOND * progress["seconds"]:
-        raise ValueError("the number of samples is too large for the training time")
 
 
 def _integer(text: str) -> int:
@@ -188,11 +173,10 @@ class TrialCheckpoints:
         by_steps = sorted(files_named(self.folder, CHECKPOINT), key=lambda path: (len(path.name), path.name))
         for path in reversed(by_steps):
             try:
-                content = self._read(path)
+                self.before, self._spent, self.state, self._steps = self._read(path)
             except Exception as error:  # noqa: BLE001  # a file may hold anything
                 self._refuse(path, error)
             else:
-                self.before, self._spent, self.state, self._steps = content
                 self._loaded = path
                 return
 
@@ -251,12 +235,12 @@ class TrialCheckpoints:
             return timing
         earlier: dict[str, float] = self.before["timing"]
         trained = self._spent - sum(earlier[f"{stage}_seconds"] for stage in ("data", "initialization", "probes"))
-        whole = {"training": trained, "total": self._spent}
-        summed = {f"{stage}_seconds": timing[f"{stage}_seconds"] + seconds for stage, seconds in whole.items()}
-        return earlier | timing | summed | {"resumed_at_step": self._steps}
+        whole = earlier | timing | {"resumed_at_step": self._steps}
+        whole["training_seconds"] += trained
+        whole["total_seconds"] += self._spent
+        return whole
 
     def _put(self, part: Path, content: dict[str, Any], steps: int) -> None:
-        """Write a file, give it its name, and remove all others."""
         with part.open("xb+") as file:
             torch.save(content, file)
             file.flush()
@@ -265,7 +249,12 @@ class TrialCheckpoints:
             digest = file_digest(file, "sha256").hexdigest()
         path = self.folder / _name(steps, digest)
         part.rename(path)
-        _sync_folder(self.folder)
+        with suppress(OSError):  # some systems cannot write a folder's names to the disk
+            handle = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
         for other in files_named(self.folder, CHECKPOINT):
             if other != path:
                 _remove(other)
@@ -282,7 +271,7 @@ class TrialCheckpoints:
             return f"does not follow {self.folder}, which is a link"
         return None if os.access(folder, os.W_OK | os.X_OK) else f"may not write to {folder}"
 
-    def _read(self, path: Path) -> CheckpointContent:
+    def _read(self, path: Path) -> tuple[dict[str, Any], float, dict[str, Any], int]:
         """Return the content of a file of this trial in this environment."""
         check_readable(path, sys.maxsize)
         with path.open("rb") as file:
@@ -298,33 +287,28 @@ class TrialCheckpoints:
         changed = differences(written, here, "initbench")
         if changed:
             raise _ElsewhereError(f"it was written elsewhere ({'; '.join(changed)})")
-        content = CheckpointContent.of(loaded)
-        if path.name != _name(content.steps, _digest_in(path)):
-            raise CheckpointError(f"it is at step {content.steps}, and its name has another step")
+        content = _checked_content(loaded)
+        if path.name != _name(content[-1], _digest_in(path)):
+            raise CheckpointError(f"it is at step {content[-1]}, and its name has another step")
         return content
 
     def _refuse(self, path: Path, error: Exception) -> None:
         """Report why a checkpoint is not used, and remove it unless it may be usable later or on another machine."""
-        reason = str(error) if isinstance(error, CheckpointError) else f"it cannot be read: {_described(error)}"
+        if isinstance(error, CheckpointError):
+            reason = str(error)
+        else:
+            strerror = error.strerror if isinstance(error, OSError) else None
+            reason = f"it cannot be read: {strerror or f'{type(error).__name__}: {first_line(error)}'}"
         shown = visible(cut(" ".join(reason.split()), _LONGEST_REASON))
         self.tell(f"checkpoint {path} of trial {self.trial_id[:12]} is not used, and the trial starts again: {shown}")
-        if not _may_pass(error):
+        cause = error.__cause__ or error
+        may_pass = isinstance(cause, OSError | MemoryError | torch.OutOfMemoryError | _ElsewhereError)
+        if not may_pass and "can't allocate memory" not in str(cause):  # PyTorch's RuntimeError for the CPU's memory
             _remove(path)
 
 
 class _ElsewhereError(CheckpointError):
     """The checkpoint is usable where it was written."""
-
-
-def _may_pass(error: Exception) -> bool:
-    cause = error.__cause__ or error
-    passing = isinstance(cause, OSError | MemoryError | torch.OutOfMemoryError | _ElsewhereError)
-    return passing or "can't allocate memory" in str(cause)  # PyTorch's RuntimeError for the CPU's memory
-
-
-def _described(error: Exception) -> str:
-    strerror = error.strerror if isinstance(error, OSError) else None
-    return strerror or f"{type(error).__name__}: {first_line(error)}"
 
 
 def _name(steps: int, digest: str) -> str:
@@ -338,13 +322,3 @@ def _digest_in(path: Path) -> str:
 def _remove(path: Path) -> None:
     with suppress(OSError):
         path.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write a folder's names to the disk if the system can do that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

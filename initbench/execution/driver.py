@@ -3,8 +3,6 @@
 Everything that can be wrong with the request is checked before the first byte is written.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -67,8 +65,6 @@ def run_suite(
 ) -> RunSummary:
     """Run the trials that are not in the ledger, record them, and write the report.
 
-    If the suite tunes, it is planned again once its searches have results, because its final trials depend on them.
-
     Args:
         suite: gives its name, file, resources and the data for reports.
         plan: its trials.
@@ -79,13 +75,13 @@ def run_suite(
         workers: the largest number of trials at the same time.
         progress: receives all events.
         asked: the options of the command line, for `initbench retry`; None keeps those of an earlier run.
-        replan: if the suite tunes, returns its plan from the results of its search trials.
+        replan: if the suite tunes, returns its plan, whose final trials depend on the results of its search trials.
 
     Raises:
         InitbenchError: nothing to run, data missing, an invalid tracking URI, another driver at work here, a disk that
-            is full, or a folder that was moved, emptied or removed during the run; finished trials are kept.
+            is full, or a folder that was moved, emptied or removed during the run; as after a KeyboardInterrupt,
+            finished trials are kept.
         LedgerError: all records in the folder have the schema of another version.
-        KeyboardInterrupt: as it comes; finished trials are kept.
     """
     begun = time.monotonic()
     progress = progress or Progress()
@@ -107,7 +103,7 @@ def run_suite(
             progress.note(note)
         beside = {"incompatible": incompatible_entries(plan.refused), "defaults": suite.defaults}
         files = _text(suite), suite.resolved() | beside
-        checkpoints = CheckpointFolder.of(suite, folder)
+        checkpoints = None if suite.checkpoints is None else CheckpointFolder(suite, suite.checkpoints, folder)
         recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints)
         job = Job(
             missing,
@@ -183,7 +179,9 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
     if any(recorder.ledger.trials.glob("*.json")):
         begun = time.monotonic()
         recorder.progress.note("interrupted: writing the report of the finished trials; interrupt again to end at once")
-        if recorder.waiting > _MOST_WAITING:  # they would delay the report, and most would be left to `sync` anyway
+        if (
+            recorder.tracking and recorder.tracking.waiting > _MOST_WAITING
+        ):  # they would delay the report, and most would be left to `sync` anyway
             recorder.close(begun)
             write_report(folder)
             return

@@ -1,7 +1,5 @@
 """The environment of a trial: the part that must be equal for bitwise equal numbers, and information for the reader."""
 
-from __future__ import annotations
-
 import platform
 import re
 from contextlib import suppress
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import initbench
-from initbench.execution.failure import host
 
 # The numbers depend on these; the rest of the environment is for the reader.
 DECISIVE = ("processor", "device", "torch", "torchvision", "timm", "numpy")
@@ -30,7 +27,7 @@ def environment(device: str) -> dict[str, Any]:
         "numpy": version("numpy"),
         "torchvision": version("torchvision"),
         "timm": version("timm"),
-        "host": host(),
+        "host": platform.node(),
         "system": platform.system(),
         "processor": _processor(),
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else device,
@@ -42,7 +39,7 @@ def known_environment(device: str) -> dict[str, Any]:
     """Return the `environment`, or only the host if the device does not respond, so that a failure can be recorded."""
     with suppress(Exception):
         return environment(device)
-    return {"host": host()}
+    return {"host": platform.node()}
 
 
 def differences(recorded: dict[str, Any], current: dict[str, Any], *further: str) -> list[str]:

@@ -58,12 +58,9 @@ class Job:
 
 
 class Executor(Protocol):
-    """Runs a job; returns when every trial has ended."""
+    """Runs every trial of a job and calls the observer's `finished` exactly once for each; returns when all have ended.
 
-    def __call__(self, job: Job, observer: Observer) -> None:
-        """Run every trial, and call the observer's `finished` exactly once for each.
+    An InitbenchError says that the resources of a trial do not exist. A KeyboardInterrupt gives up running trials.
+    """
 
-        Raises:
-            InitbenchError: the resources that a trial needs do not exist.
-            KeyboardInterrupt: as it comes; running trials are given up.
-        """
+    def __call__(self, job: Job, observer: Observer) -> None: ...

@@ -1,8 +1,5 @@
 """The record of a failed trial. This module loads no torch, because processes that watch a trial use it too."""
 
-from __future__ import annotations
-
-import platform
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +36,3 @@ def failed_record(
         timing={"ended_at": time.time()},
         error=error,
     )
-
-
-def host() -> str:
-    return platform.node()

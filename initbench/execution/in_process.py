@@ -1,9 +1,5 @@
 """The executor for debugging: one trial after another, in this process."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 from initbench.errors import InitbenchError
 from initbench.execution.executor import Job, Observer
 from initbench.execution.trial import attempt_trial
@@ -19,10 +15,9 @@ def run_in_process(job: Job, observer: Observer) -> None:
     observer.ready()
     for spec in job.trials:
         observer.started(spec)
-        teller = _teller(observer, spec)
-        record = attempt_trial(spec, teller, device, job.plugins, job.checkpoints, observer.note, job.networks)
+
+        def on_epoch(done: int, epochs: int, spec: TrialSpec = spec) -> None:
+            observer.progressed(spec, done / epochs)
+
+        record = attempt_trial(spec, on_epoch, device, job.plugins, job.checkpoints, observer.note, job.networks)
         observer.finished(record)
-
-
-def _teller(observer: Observer, spec: TrialSpec) -> Callable[[int, int], None]:
-    return lambda done, epochs: observer.progressed(spec, done / epochs)

@@ -1,7 +1,5 @@
 """Folders for temporary files of the library. It marks the folders that it makes, and touches no file in others."""
 
-from __future__ import annotations
-
 import errno
 import re
 import secrets

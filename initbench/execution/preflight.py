@@ -1,7 +1,5 @@
 """Checks and notes before a run writes its first byte."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from initbench.comparing.formatting import counted
@@ -32,8 +30,7 @@ def notes(
 def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
     """Read every dataset once, downloading missing files; return notes about the files for the user.
 
-    Raises:
-        SuiteError: the dataset refuses an argument, or the data cannot be obtained; the cause says which.
+    A SuiteError says that a dataset refuses an argument or cannot be obtained.
     """
     from initbench.data.load import load_dataset
 
@@ -64,7 +61,6 @@ def _named(component: ComponentSpec) -> str:
 
 
 def _of_emulation(suite: Suite, missing: Iterable[TrialSpec]) -> Iterator[str]:
-    """Yield a note if trials in bfloat16 will run on a device without instructions for it."""
     if all(trial.recipe.precision != "bf16" for trial in missing):
         return
     import torch

@@ -4,8 +4,6 @@ PyTorch has these switches only for a whole process. A worker runs many trials, 
 seconds, and a switch that a plug-in sets in one of them must not change the numbers of the next.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The descendants of a process, and the memory that they take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

@@ -4,14 +4,12 @@ They hold the request with its plan, and the progress. Only these commands use t
 continues if they cannot be written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -29,6 +27,7 @@ PLAN_FILE = "plan.json"
 PROGRESS_FILE = "progress.json"
 _SECONDS_BETWEEN_WRITES = 3.0
 _Count = Annotated[int, Field(ge=0)]
+_Stored = TypeVar("_Stored", bound="_File")
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,7 @@ def read_progress(folder: Path) -> StoredProgress | None:
     return _read(folder / PROGRESS_FILE, StoredProgress, "does not contain progress; the next run writes it again")
 
 
-_AFile = TypeVar("_AFile", bound=_File)
-
-
-def _read(path: Path, kind: type[_AFile], problem: str) -> _AFile | None:
+def _read(path: Path, kind: type[_Stored], problem: str) -> _Stored | None:
     try:
         return kind.model_validate_json(read_text(path), by_name=False)
     except FileNotFoundError:
@@ -123,9 +119,8 @@ def _read(path: Path, kind: type[_AFile], problem: str) -> _AFile | None:
 class ProgressFile:
     """Keeps ``progress.json`` up to date, by atomic rename, at most every few seconds."""
 
-    def __init__(self, ledger: Ledger, name: Callable[[TrialSpec], str]) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._name = name
         self._begun = time.time()
         self._written = 0.0
         self._to_run = 0
@@ -138,9 +133,9 @@ class ProgressFile:
         self._time_left = TimeLeft(missing)
         self._write()
 
-    def started(self, spec: TrialSpec) -> None:
+    def started(self, spec: TrialSpec, name: str) -> None:
         self._time_left.started(spec.id)
-        self._running[spec.id] = RunningTrial(id=spec.id, name=self._name(spec), since=time.time(), fraction=0.0)
+        self._running[spec.id] = RunningTrial(id=spec.id, name=name, since=time.time(), fraction=0.0)
         self._write_now_and_then()
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
@@ -156,7 +151,6 @@ class ProgressFile:
         self._write_now_and_then()
 
     def end(self, ending: str) -> None:
-        """The run has ended: ``finished``, ``interrupted``, or the error in one line."""
         self._running.clear()
         self._write(ending)
 

@@ -1,7 +1,5 @@
 """A Ray cluster: joining or starting it, its output, its nodes, and leaving it in order."""
 
-from __future__ import annotations
-
 import gc
 import io
 import logging
@@ -13,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -216,10 +214,8 @@ class Server:
     host: str
     port: int
     patience: float
-
-    def __post_init__(self) -> None:
-        self._connection: socket.socket | None = None
-        self._connected_at = 0.0
+    _connection: socket.socket | None = field(default=None, init=False)
+    _connected_at: float = field(default=0.0, init=False)
 
     def check(self) -> None:
         """Wait until it answers. This takes microseconds if a connection of the last seconds is open."""

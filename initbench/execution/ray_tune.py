@@ -5,8 +5,6 @@ what to try next and on which nodes, and `Sweep` handles the results. Workers ar
 starting one takes seconds; each runs the trials in a process that it watches, see `TrialProcess`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -15,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
@@ -43,7 +41,7 @@ class TrialConfig:
     def __repr__(self) -> str:
         return self.spec.id[:12]
 
-    def __deepcopy__(self, _: Any) -> TrialConfig:
+    def __deepcopy__(self, _: Any) -> Self:
         return self  # it is immutable, and Tune would copy it several times for each trial
 
 
@@ -201,14 +199,12 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
     """Run a job with Ray Tune; see `Executor`. Meanwhile all output on ``sys.stdout`` is discarded.
 
     The address belongs to a running cluster: ``auto`` or HOST:PORT of its head; without an address a local cluster is
-    started.
-
-    Raises:
-        InitbenchError: no cluster answers at the address, no node has the resources of a trial, for ten minutes no such
-            node was there, or Ray has ended.
+    started. An InitbenchError says that no cluster answers, that no node has the resources of a trial, that for ten
+    minutes no such node was there, or that Ray has ended.
     """
     with cluster(address), end_with_ray(is_local=address is None) as check_ray:
         from ray import tune
+        from ray.exceptions import OutOfMemoryError
         from ray.tune.search import Searcher
 
         check_resources(job, alive_nodes())
@@ -231,26 +227,17 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                         storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]
                     ),
                 )
-                _fit(tuner, sweep)
-
-
-def _fit(tuner: Any, sweep: Sweep) -> None:
-    """Run Tune; if a node runs out of memory, the running trials end with it.
-
-    Tune handles two kinds of worker errors and gives up at a third (`RayActorManager._actor_task_failed`).
-    """
-    from ray.exceptions import OutOfMemoryError
-
-    try:
-        tuner.fit()
-    except RuntimeError as error:
-        if not isinstance(error.__cause__, OutOfMemoryError) or not sweep.running:
-            raise
-        sweep.cut_off(str(error.__cause__))
+                try:
+                    tuner.fit()
+                except RuntimeError as error:
+                    # A node ran out of memory. Tune handles two other kinds of worker errors and gives up at this one
+                    # (`RayActorManager._actor_task_failed`).
+                    if not isinstance(error.__cause__, OutOfMemoryError) or not sweep.running:
+                        raise
+                    sweep.cut_off(str(error.__cause__))
 
 
 def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
-    """Return Tune's request for the resources of a trial, without the nodes in `avoid`."""
     from ray import tune
 
     resources = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})

@@ -1,25 +1,21 @@
 """The way of a record: to the ledger, then to MLflow, then to the screen."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from initbench.comparing.labels import tuned_keys
 from initbench.errors import InitbenchError
+from initbench.execution.checkpoint_folder import CheckpointFolder
 from initbench.execution.executor import Observer
 from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, write_plan
+from initbench.execution.shared_networks import NetworkKeeper
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
 from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec, cell_id
 from initbench.tracking import thread
 from initbench.tracking.contents import trial_labels
 from initbench.tracking.level import Level
-
-if TYPE_CHECKING:
-    from initbench.execution.checkpoint_folder import CheckpointFolder
-    from initbench.execution.shared_networks import NetworkKeeper
 
 
 class Progress(Observer):
@@ -35,23 +31,14 @@ class Progress(Observer):
         pass
 
 
-class Labels:
-    """The labels of a suite's trials, by id; they depend on what varies among all of them.
+def labels_by_id(trials: Iterable[TrialSpec], records: Iterable[TrialRecord] = ()) -> dict[str, dict[str, str]]:
+    """Return the labels of a suite's trials, which depend on what varies among all of them.
 
     The ledger may have records of trials that the suite no longer plans.
     """
-
-    def __init__(self, trials: Iterable[TrialSpec], records: Iterable[TrialRecord] = ()) -> None:
-        specs = {record.id: record.spec for record in records}
-        specs |= {trial.id: trial.model_dump(mode="json") for trial in trials}
-        self._labels = dict(zip(specs, trial_labels(list(specs.values())), strict=True))
-
-    def of(self, record: TrialRecord) -> dict[str, str]:
-        return self._labels[record.id]
-
-    def name(self, spec: TrialSpec) -> str:
-        labels = self._labels[spec.id]
-        return f"{labels['initializer']} · {labels['place']} · seed {spec.seed}"
+    specs = {record.id: record.spec for record in records}
+    specs |= {trial.id: trial.model_dump(mode="json") for trial in trials}
+    return dict(zip(specs, trial_labels(list(specs.values())), strict=True))
 
 
 class Recorder(Observer):
@@ -78,7 +65,7 @@ class Recorder(Observer):
         self.statuses = {trial: record.status for trial, record in records.items()}
         self.failure: InitbenchError | None = None  # why the ledger could not be written
         self.tracking: thread.TrackingThread | None = None
-        self.file = ProgressFile(ledger, lambda spec: self.labels.name(spec))  # noqa: PLW0108  # they change
+        self.file = ProgressFile(ledger)
         self.networks: NetworkKeeper | None = None
         self.checkpoints = checkpoints
         self.told: set[str] = set()
@@ -86,7 +73,7 @@ class Recorder(Observer):
     def _take(self, plan: Plan, missing: tuple[TrialSpec, ...], records: Mapping[str, TrialRecord]) -> None:
         self.plan, self.missing, self.records = plan, missing, dict(records)
         self.planned = (*plan.trials, *plan.unselected)
-        self.labels = Labels(self.planned, records.values())
+        self.labels = labels_by_id(self.planned, records.values())
 
     def ready(self) -> None:
         """Write the first bytes: all checks of the request have passed."""
@@ -111,13 +98,13 @@ class Recorder(Observer):
         self._label_anew()
         self.tracking = thread.TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
         records = self.records.values()
-        if not Level(self.ledger, self.uri).holds({record.id: self.labels.of(record) for record in records}):
+        if not Level(self.ledger, self.uri).holds({record.id: self.labels[record.id] for record in records}):
             self._track(records)
 
     def _track(self, records: Iterable[TrialRecord]) -> None:
         if self.tracking:
             for record in records:
-                self.tracking.put(record, self.labels.of(record))
+                self.tracking.put(record, self.labels[record.id])
 
     def _write_plan(self) -> None:
         if self.asked is not None:
@@ -147,7 +134,8 @@ class Recorder(Observer):
         return changed
 
     def started(self, spec: TrialSpec) -> None:
-        self.file.started(spec)
+        labels = self.labels[spec.id]
+        self.file.started(spec, f"{labels['initializer']} · {labels['place']} · seed {spec.seed}")
         self.progress.started(spec)
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
@@ -182,10 +170,6 @@ class Recorder(Observer):
             self.ledger.write_suite(*self.suite_files)
             self._write_plan()
 
-    @property
-    def waiting(self) -> int:
-        return self.tracking.waiting if self.tracking else 0
-
     def close(self, deadline: float | None = None) -> None:
         """Pass on the report, and wait until MLflow has everything, with the labels of the report and of `sync`."""
         if self.checkpoints:
@@ -194,14 +178,14 @@ class Recorder(Observer):
         if self.tracking:
             is_late = deadline is not None and time.monotonic() >= deadline
             records = [] if is_late else list(self.ledger.records([]) if self.missing else self.records.values())
-            before, self.labels = self.labels, Labels((), records)
-            self._track(record for record in records if self.labels.of(record) != before.of(record))
+            before, self.labels = self.labels, labels_by_id((), records)
+            self._track(record for record in records if self.labels[record.id] != before[record.id])
             self.tracking.put_suite()
             problems = self.tracking.close() if deadline is None else self.tracking.close_by(deadline)
             for problem in problems:
                 self.progress.note(problem)
             if not problems:
-                Level(self.ledger, self.uri).keep({record.id: self.labels.of(record) for record in records})
+                Level(self.ledger, self.uri).keep(self.labels)
 
     def abandon(self, error: BaseException) -> None:
         """End at once; the next run passes on the missing records to MLflow."""

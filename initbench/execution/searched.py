@@ -1,7 +1,5 @@
 """The results of a ledger's search trials, for the plan."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 
@@ -13,8 +11,7 @@ from initbench.suite.tuning import Searched
 
 def searched(records: Iterable[TrialRecord]) -> dict[str, Searched]:
     """Return the result of each search trial by its id; failed ones are tried again."""
-    with_result = (r for r in records if r.spec["phase"] == "search" and r.status in {"finished", "diverged"})
-    return {record.id: _searched(record) for record in with_result}
+    return {r.id: _searched(r) for r in records if r.spec["phase"] == "search" and r.status != "failed"}
 
 
 def _searched(record: TrialRecord) -> Searched:

@@ -6,8 +6,6 @@ reads them, its optimizer and learning rate. Sharing changes no number, because 
 (`initbench.initialize`). Each trial is charged the time of the initialization.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -17,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import nn
@@ -52,7 +50,7 @@ class SharedNetworks:
     names: Mapping[str, str] = field(repr=False)  # trial id → its network's name, for trials that share one
     most_bytes: float  # all networks together
 
-    def of(self, spec: TrialSpec) -> SharedNetworks:
+    def of(self, spec: TrialSpec) -> Self:
         """Return the same for one trial alone, which is less data to send."""
         return replace(self, names={spec.id: self.names[spec.id]} if spec.id in self.names else {})
 
@@ -134,7 +132,6 @@ class NetworkKeeper:
         self._remove(there - set(shared.values()))
 
     def finished(self, trial_id: str, timing: Mapping[str, Any]) -> None:
-        """Note that a trial has ended, and remove its network if no other trial needs it."""
         self.saved_seconds += timing.get("initialization_saved_seconds", 0.0)
         self.saved += "initialization_saved_seconds" in timing
         name = self.networks.names.get(trial_id)

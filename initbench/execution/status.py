@@ -1,17 +1,16 @@
 """The state of a suite's run, read from its folder, without torch or ray; nothing is written."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from initbench.errors import InitbenchError
-from initbench.execution.progress_file import RunningTrial, StoredProgress, read_plan, read_progress
-from initbench.ledger import Ledger, TrialRecord
+from initbench.execution.progress_file import StoredProgress, read_plan, read_progress
+from initbench.ledger import Ledger
 
 _MOST_NAMED = 5
 _Read = TypeVar("_Read")
@@ -84,12 +83,19 @@ class Status:
         return asdict(self) | {"done": self.done}
 
 
+@dataclass(frozen=True)
+class _Entry:
+    status: str
+    reason: str
+    host: str | None
+
+
 class StatusReader:
     """Reads the state of a suite's run repeatedly; only changed files are read again."""
 
     def __init__(self, folder: Path) -> None:
         self.ledger = Ledger(folder)
-        self._known: dict[str, tuple[tuple[int, int], _Entry | str]] = {}
+        self._entry = cache(self._read_entry)
 
     def read(self) -> Status:
         folder = self.ledger.folder
@@ -101,14 +107,11 @@ class StatusReader:
         counts = Counter(entry.status for i, entry in entries.items() if i in ids)
         now = time.time()
         left = None if progress is None or not running else progress.seconds_left
+        driver = ("host", "pid", "started_at", "ended_at", "ending")
         return Status(
             folder=str(folder),
             running=running,
-            host=None if progress is None else progress.host,
-            pid=None if progress is None else progress.pid,
-            started_at=None if progress is None else progress.started_at,
-            ended_at=None if progress is None else progress.ended_at,
-            ending=None if progress is None else progress.ending,
+            **{name: getattr(progress, name, None) for name in driver},
             total=None if plan is None else len(ids),
             finished=counts["finished"],
             diverged=counts["diverged"],
@@ -118,50 +121,37 @@ class StatusReader:
             others=len(set(entries) - ids),
             per_hour=None if progress is None else _per_hour(progress, now if running else progress.updated_at),
             seconds_left=None if left is None or progress is None else max(left - (now - progress.updated_at), 0.0),
-            now=tuple(_running(trial, now) for trial in progress.running) if progress is not None and running else (),
+            now=tuple(
+                Running(trial.id, trial.name, max(now - trial.since, 0.0), trial.fraction)
+                for trial in (progress.running if progress is not None and running else ())
+            ),
             reasons=_reasons({i: entry for i, entry in entries.items() if i in ids}),
             damaged=tuple(damaged),
             problems=tuple(problems),
         )
 
     def _entries(self) -> tuple[dict[str, _Entry], list[str]]:
-        """Return the entry of each record by its id, and a line for each unreadable record."""
-        entries, damaged, seen = {}, [], {}
+        entries, damaged = {}, []
         for path in self.ledger.files():
             try:
                 stat = path.stat()
             except OSError:  # it was renamed meanwhile
                 continue
-            key = (stat.st_mtime_ns, stat.st_size)
-            known = self._known.get(path.name)
-            found = known[1] if known is not None and known[0] == key else self._entry(path)
-            seen[path.name] = (key, found)
+            found = self._entry(path, stat.st_mtime_ns, stat.st_size)
             if isinstance(found, str):
                 damaged.append(found)
             else:
                 entries[path.stem] = found
-        self._known = seen
         return entries, damaged
 
-    def _entry(self, path: Path) -> _Entry | str:
+    def _read_entry(self, path: Path, _modified: int, _size: int) -> _Entry | str:
         skipped: list[str] = []
         record = self.ledger.read_file(path, skipped)
-        return skipped[0] if record is None else _Entry.of(record)
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """The parts of a record that a status needs."""
-
-    status: str
-    reason: str
-    host: str | None
-
-    @classmethod
-    def of(cls, record: TrialRecord) -> _Entry:
+        if record is None:
+            return skipped[0]
         error, host = record.error or {}, record.environment.get("host")
         reason = " ".join(f"{error.get('type')}: {error.get('message')}".split()) if error else ""
-        return cls(record.status, reason, host if isinstance(host, str) else None)
+        return _Entry(record.status, reason, host)
 
 
 def _reasons(entries: dict[str, _Entry]) -> tuple[Reason, ...]:
@@ -192,7 +182,3 @@ def _per_hour(progress: StoredProgress, now: float) -> float | None:
     came = sum(progress.ended.values())
     until = now if progress.ended_at is None else progress.ended_at
     return 3600 * came / max(until - progress.started_at, 1.0) if came else None
-
-
-def _running(trial: RunningTrial, now: float) -> Running:
-    return Running(trial.id, trial.name, max(now - trial.since, 0.0), trial.fraction)

@@ -1,7 +1,5 @@
 """The remaining time of a sweep, estimated from its finished trials."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from statistics import mean

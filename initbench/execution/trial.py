@@ -1,7 +1,5 @@
 """One trial: build, initialize, measure, train. A plain function without Ray or MLflow; it writes only checkpoints."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -48,10 +46,8 @@ def run_trial(
 
     `on_epoch` is called with (finished epochs, all epochs) after each epoch. Without `checkpoints` nothing is saved.
 
-    Raises:
-        InitializationError: the initializer does not work on this architecture.
-        DataError: the dataset cannot be read, or differs from the one that was planned.
-        InitbenchError: a probe does not return a measurement.
+    Raises an InitializationError if the initializer does not work on this architecture, a DataError if the dataset
+    cannot be read or differs from the planned one, and an InitbenchError if a probe does not return a measurement.
     """
     if checkpoints is not None:
         checkpoints.load()
@@ -98,6 +94,7 @@ def _run_trial(
             )
     if checkpoints is not None:
         timing = checkpoints.whole_timing(timing)
+    timing["total_seconds"] += timing.get("initialization_saved_seconds", 0.0)
     return TrialRecord(
         id=spec.id,
         spec=spec.model_dump(mode="json"),
@@ -109,7 +106,7 @@ def _run_trial(
         initialization=before["initialization"],
         probes=before["probes"],
         environment=environment(device.type) | dict(dataset.facts),
-        timing=_charged(timing) | training.speed | {"ended_at": time.time()},
+        timing=timing | training.speed | {"ended_at": time.time()},
     )
 
 
@@ -204,11 +201,6 @@ def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[s
         with _timed(timing, f"{label(probe.name, probe.arguments)}_probe"):
             measured += measure(probe.name, probe.arguments, model, context)
     return measured
-
-
-def _charged(timing: dict[str, float]) -> dict[str, float]:
-    saved = timing.get("initialization_saved_seconds", 0.0)
-    return timing | {"total_seconds": timing["total_seconds"] + saved}
 
 
 @contextmanager

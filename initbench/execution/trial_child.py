@@ -41,9 +41,8 @@ _PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 def go_below_keepers(connection: int, lifeline: int) -> None:
     """Return in a process below two keepers. The calling process becomes the first, and ends as that process does.
 
-    Args:
-        connection: a file descriptor that the keepers close, so that it ends with the process.
-        lifeline: the reading end of a pipe whose other end is open as long as the worker lives.
+    The keepers close the file descriptor `connection`, so that it ends with the process. `lifeline` is the reading end
+    of a pipe whose other end is open as long as the worker lives.
     """
     for _ in range(2):
         if sys.platform == "linux":

@@ -6,11 +6,10 @@ only this process, and the record says which. All processes of the trial end wit
 has ended, or if a trial has left a process running.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from initbench.execution.executor import NO_LIMITS, Limits
-from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, host
+from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
 from initbench.execution.processes import family, memory_of
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
@@ -40,7 +39,7 @@ class TrialProcess:
     def __init__(self, device: str, limits: Limits = NO_LIMITS) -> None:
         self.device = device
         self.limits = limits
-        self.environment: dict[str, Any] = {"host": host()}
+        self.environment: dict[str, Any] = {"host": platform.node()}
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
 
@@ -98,7 +97,6 @@ class TrialProcess:
     def _watch(
         self, spec: TrialSpec, on_epoch: Callable[[int, int], None] | None, tell: Callable[[str], None] | None
     ) -> TrialRecord:
-        """Wait for a trial's record, and kill the trial if it exceeds a limit."""
         minutes = self.limits.minutes
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         while True:
@@ -158,7 +156,6 @@ class TrialProcess:
             before = size
 
     def _death(self) -> str:
-        """Return in a few words how the process ended."""
         assert self._process is not None
         try:
             code = self._process.wait(_SECONDS_TO_END)

@@ -2,29 +2,37 @@
 
 Each trial has one JSON file, ``<suite folder>/trials/<id>.json``. It is put in place by an atomic rename, so it is
 complete or absent, even if the driver is killed. To resume is to run the trials without a finished record. A damaged
-file is reported and does not affect the others; the run that tries its trial again keeps it under another name. A run
-stops if its folder is moved, emptied or removed.
+file is reported and does not affect the others; the run that tries its trial again keeps it under another name.
 """
 
-from __future__ import annotations
-
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import check_within, read_text, write_text
-from initbench.ledger.lock import HeldLock, is_locked, lock
 from initbench.ledger.record import Status, TrialRecord, record_of
 from initbench.visible_text import visible
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 SUITE_FILE = "suite.yaml"
 RESOLVED_FILE = "resolved.json"
 DAMAGED = ".damaged"
 """Suffix of a file that was not a record, once its trial runs again."""
+
+LOCK_FILE = ".lock"
+_WAIT_SECONDS = 0.5
+"""How long a driver waits for the lock: `Ledger.is_locked` holds it for a moment."""
 
 
 class Ledger:
@@ -33,7 +41,8 @@ class Ledger:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.trials = self.folder / "trials"
-        self._lock: HeldLock | None = None
+        self._has_lock = False
+        self._locked_file: tuple[int, int] | None = None
         self._last: Path | None = None  # the last written record
 
     def path(self, trial_id: str) -> Path:
@@ -47,7 +56,7 @@ class Ledger:
 
     def write(self, record: TrialRecord) -> None:
         """Write a record by atomic rename; it replaces the record of a failed attempt."""
-        if self._lock is not None and self._last is not None and not self._last.exists():
+        if self._has_lock and self._last is not None and not self._last.exists():
             raise InitbenchError(
                 f"{self.trials}: was emptied or removed while this run was writing to it, so the run stops; the same "
                 "command runs again what is missing"
@@ -62,12 +71,9 @@ class Ledger:
     def write_file(self, path: Path, text: str) -> None:
         """Write a file of the suite's folder by atomic rename, so that it is complete or unchanged.
 
-        Raises:
-            InitbenchError: the disk is full, the folder cannot be written, a link leads out of it, or it is no longer
-                the locked one; one line says which.
+        An InitbenchError says in one line why it cannot be written, or that the folder is no longer the locked one.
         """
-        if self._lock is not None:
-            self._lock.check()
+        self._check_lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, text, self.folder, durable=True)
@@ -76,8 +82,7 @@ class Ledger:
 
     def check_complete(self, trials: Collection[str]) -> None:
         """Check that the records that were read or written still exist, in the locked folder."""
-        if self._lock is not None:
-            self._lock.check()
+        self._check_lock()
         gone = len(set(trials) - {path.stem for path in self.files()})
         if gone:
             raise InitbenchError(
@@ -101,13 +106,8 @@ class Ledger:
     def records(self, skipped: list[str] | None = None) -> Iterator[TrialRecord]:
         """Yield every record, in the order of the ids.
 
-        Args:
-            skipped: receives a line for each file that is not a record of this version; with None such a file is an
-                error.
-
-        Raises:
-            LedgerError: all records were written in another format.
-            InitbenchError: a file is not a record, and `skipped` is not given.
+        `skipped` receives a line for each file that is not a record of this version; with None such a file is an
+        InitbenchError. If all records were written in another format, that is a LedgerError.
         """
         read, other_formats = 0, None
         for path in self.files():
@@ -144,22 +144,72 @@ class Ledger:
         return visible(f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}")
 
     def statuses(self, skipped: list[str] | None = None) -> dict[str, Status]:
-        """Return the status of every trial that has a record; `skipped` as for `records`."""
         return {record.id: record.status for record in self.records(skipped)}
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock that admits one driver per ledger, and write to no other folder meanwhile."""
-        with lock(self.folder) as held:
-            self._lock = held
-            try:
-                yield
-            finally:
-                self._lock = None
+        """Hold the lock that admits one driver per ledger, and write to no other folder meanwhile.
+
+        If nothing was written, the folder is removed. Records are put in place by atomic renames, so even two drivers
+        that do not see each other's lock (some network file systems have no locks) leave complete and equal records.
+        """
+        made = [parent for parent in (self.folder, *self.folder.parents) if not parent.exists()]
+        file = self.folder / LOCK_FILE
+        held = FileLock(file, timeout=_WAIT_SECONDS)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            held.acquire()
+        except Timeout:
+            problem = "another initbench run is writing here; wait for it or stop it"
+            raise InitbenchError(f"{self.folder}: {problem}") from None
+        except (OSError, NotImplementedError) as error:
+            why = getattr(error, "strerror", None) or "its file system has no locks; give a folder on another"
+            raise InitbenchError(f"{self.folder}: cannot be written: {why}") from error
+        self._has_lock, self._locked_file = True, self._lock_file()
+        try:
+            yield
+        finally:
+            self._has_lock = False
+            # Meanwhile another suite may have been put into the folder, or the folder may be gone.
+            with suppress(OSError):
+                if made and set(self.folder.iterdir()) <= {file}:
+                    file.unlink(missing_ok=True)
+                    for parent in made:
+                        parent.rmdir()
+            held.release()
+
+    def _check_lock(self) -> None:
+        """If this process has the lock, check that no other can get it: the folder is still the locked one."""
+        if self._has_lock and (self._locked_file is None or self._lock_file() != self._locked_file):
+            raise InitbenchError(
+                f"{self.folder}: was moved, emptied or removed while this run was writing to it, so the run stops; the "
+                "same command continues from there"
+            )
+
+    def _lock_file(self) -> tuple[int, int] | None:
+        try:
+            stat = (self.folder / LOCK_FILE).stat()
+        except OSError:
+            return None
+        return stat.st_dev, stat.st_ino
 
     def is_locked(self) -> bool | None:
-        """Return whether a driver is at work here; None if this system cannot tell."""
-        return is_locked(self.folder)
+        """Return whether a driver is at work here, without writing; None if this system cannot tell."""
+        if fcntl is None:
+            return None
+        try:
+            handle = os.open(self.folder / LOCK_FILE, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
+        finally:
+            os.close(handle)  # which releases the lock
+        return False
 
 
 class _NotARecordError(Exception):

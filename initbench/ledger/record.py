@@ -6,8 +6,6 @@ that keys of a later version survive. Only types are checked here; the plan deci
 valid.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -20,7 +18,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
     GetPydanticSchema,
     Json,
     TypeAdapter,
@@ -30,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.dataclasses import dataclass
-from pydantic_core import CoreSchema, core_schema, from_json, to_json
+from pydantic_core import core_schema, from_json, to_json
 
 from initbench.arguments import explain, show
 from initbench.errors import LedgerError
@@ -66,14 +63,10 @@ class StoredModel(BaseModel):
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _StoredAs:
-    """The type that a part of a record has in its file; in memory it is plain data."""
-
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_wrap_validator_function(_checked, handler.generate_schema(self.kind))
+def _stored_as(kind: Any) -> GetPydanticSchema:
+    """Return the type that a part of a record has in its file, for an annotation; in memory it is plain data."""
+    wrapped = core_schema.with_info_wrap_validator_function
+    return GetPydanticSchema(lambda _, handler: wrapped(_checked, handler.generate_schema(kind)))
 
 
 def _checked(value: Any, check: Callable[[Any], Any], info: ValidationInfo) -> Any:
@@ -167,7 +160,7 @@ _StoredMetric = create_model("_StoredMetric", __base__=StoredModel, **_METRIC)
 class _Task(StoredModel):
     name: str
     primary: str
-    metrics: dict[str, Annotated[dict[str, Any], _StoredAs(_StoredMetric)]]
+    metrics: dict[str, Annotated[dict[str, Any], _stored_as(_StoredMetric)]]
 
     @model_validator(mode="after")
     def _values_can_be_shown(self) -> Self:
@@ -289,17 +282,17 @@ class TrialRecord:
     """
 
     id: str
-    spec: Annotated[dict[str, Any], _StoredAs(_SpecAsJson)]
+    spec: Annotated[dict[str, Any], _stored_as(_SpecAsJson)]
     status: Status
     identity: dict[str, Any] = Field(default_factory=dict)
-    task: Annotated[dict[str, Any], _StoredAs(_Task | _Nothing)] = Field(default_factory=dict)
-    metrics: Annotated[dict[str, Any], _StoredAs(_Numbers)] = Field(default_factory=dict)
-    history: Annotated[list[dict[str, Any]], _StoredAs(list[HistoryEntry])] = Field(default_factory=list)
-    initialization: Annotated[dict[str, Any], _StoredAs(StoredInitialization)] = Field(default_factory=dict)
-    probes: Annotated[list[dict[str, Any]], _StoredAs(list[StoredMeasurement])] = Field(default_factory=list)
-    environment: Annotated[dict[str, Any], _StoredAs(_Environment)] = Field(default_factory=dict)
-    timing: Annotated[dict[str, Any], _StoredAs(_Timing)] = Field(default_factory=dict)
-    error: Annotated[dict[str, Any] | None, _StoredAs(_Error | None)] = None
+    task: Annotated[dict[str, Any], _stored_as(_Task | _Nothing)] = Field(default_factory=dict)
+    metrics: Annotated[dict[str, Any], _stored_as(_Numbers)] = Field(default_factory=dict)
+    history: Annotated[list[dict[str, Any]], _stored_as(list[HistoryEntry])] = Field(default_factory=list)
+    initialization: Annotated[dict[str, Any], _stored_as(StoredInitialization)] = Field(default_factory=dict)
+    probes: Annotated[list[dict[str, Any]], _stored_as(list[StoredMeasurement])] = Field(default_factory=list)
+    environment: Annotated[dict[str, Any], _stored_as(_Environment)] = Field(default_factory=dict)
+    timing: Annotated[dict[str, Any], _stored_as(_Timing)] = Field(default_factory=dict)
+    error: Annotated[dict[str, Any] | None, _stored_as(_Error | None)] = None
     schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
@@ -332,10 +325,8 @@ _NAMES = [field.name for field in fields(TrialRecord)]
 def record_of(text: str) -> TrialRecord:
     """Return the record in JSON text, after checking that it is complete and unchanged.
 
-    Raises:
-        LedgerError: it was written in another format.
-        ValueError: it is not a record, or it was edited; one line says where.
-        RecursionError: it is nested too deeply to be read.
+    Raises a LedgerError if it was written in another format, a ValueError of one line if it is not a record or was
+    edited, and a RecursionError if it is nested too deeply to be read.
     """
     data = _plain_data(text)
     schema = data.get("schema") if isinstance(data, dict) else None
@@ -374,11 +365,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def checked(model: type[_Model], data: Any) -> _Model:
-    """Return plain data as a model.
-
-    Raises:
-        ValueError: the data have other types; one line says where.
-    """
+    """Return plain data as a model; a ValueError of one line says where the data have other types."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -420,7 +407,6 @@ def check_nesting(data: Any) -> None:
 
 
 def _check_outcome(record: TrialRecord) -> None:
-    """Refuse parts that contradict each other."""
     if (record.error is not None) != (record.status == "failed"):
         raise ValueError(f"status is {record.status}, and the error {'is not' if record.error else 'is'} null")
     if not record.task and record.status != "failed":
@@ -464,9 +450,7 @@ def _within(part: Any, whole: Any) -> bool:
 def with_visible_text(data: dict[str, Any]) -> dict[str, Any]:
     """Return plain data with control characters (except newlines and tabs) in its texts escaped; mostly `data` itself.
 
-    Raises:
-        TypeError: something is not plain data.
-        ValueError: a number is not finite.
+    Raises a TypeError if something is not plain data, and a ValueError if a number is not finite.
     """
     return _visible(data) if _MAY_BE_INVISIBLE.search(json.dumps(data, allow_nan=False)) else data
 

@@ -1,11 +1,8 @@
 """The contents of a trial's MLflow run: name, tags, parameters and metrics. Pure functions of the record.
 
-MLflow's UI makes one chart section per prefix before a ``/``: ``curves/``, ``layers/``, ``probe/``, ``timing/`` and
-``tuning/``. Final numbers have no prefix and share one section. A metric with several steps is a line, with one step a
-bar.
+MLflow's UI makes one chart section per prefix before a ``/``; final numbers have no prefix and share one section. A
+metric with several steps is a line, with one step a bar.
 """
-
-from __future__ import annotations
 
 import csv
 import hashlib
@@ -16,9 +13,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from initbench.comparing.keys import Component, Key
 from initbench.comparing.labels import (
     ALWAYS,
     architecture_labels,
+    component_label,
     component_labels,
     ignored_arguments,
     initializer_labels,
@@ -63,10 +62,10 @@ def record_digest(record: TrialRecord) -> str:
 
 
 def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return the labels of each trial among the others: ``architecture``, ``initializer``, ``dataset`` and ``place``.
+    """Return the labels of trials, which show the arguments that vary among them; the specs are plain data.
 
-    The place is the part for names of runs: the architecture, and the dataset if there are several. The specs are plain
-    data; a label shows the arguments that vary among them.
+    They are ``architecture``, ``initializer``, ``dataset`` and ``place``, the part for names of runs: the architecture,
+    and the dataset if there are several.
     """
     datasets = component_labels([spec["dataset"] for spec in specs])
     labels = zip(architecture_labels(specs), initializer_labels(specs), datasets, strict=True)
@@ -125,9 +124,8 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
 def parameters(record: TrialRecord) -> dict[str, str]:
     """Return the parameters of a run: names for MLflow's columns and plots, and every setting.
 
-    ``initializer``, ``architecture``, ``scheme``, ``dataset``, ``seed`` and ``phase`` are in every run, ``task`` and
-    ``metric`` if they are known. MLflow never changes a parameter, but labels change when a suite grows, because they
-    show what varies. So the parameter of a component is its name with the arguments that are not at their default
+    MLflow never changes a parameter, but labels change when a suite grows, because they show what varies. So the
+    parameter of a component is its name with the arguments that are not at their default
     (``delta_orthogonal[gain=2]``), which distinguishes variants and depends on this trial alone; the tag of the same
     name has the label.
 
@@ -184,24 +182,20 @@ def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -
 
     Values that a rule sets or a search chooses are left out, as in a label, because they vary with the pair.
     """
-    component = record.spec[kind]
-    return _with_arguments(
-        component, record.identity.get(kind, component), always, ignored_arguments(record.spec, kind)
-    )
+    component, never = record.spec[kind], ignored_arguments(record.spec, kind)
+    return component_label(_with_arguments(component, record.identity.get(kind, component), always, never))
 
 
 def _with_arguments(
     component: Mapping[str, Any], identity: Mapping[str, Any], always: Collection[str] = (), never: Collection[str] = ()
-) -> str:
-    """Return ``metainit[steps=100](delta_orthogonal[gain=2])``."""
-    shown, inner = [], []
+) -> Component:
+    shown: dict[str, Any] = {}
     for key, value in component["arguments"].items():
         if is_component(value):
-            inner.append(_with_arguments(value, identity["arguments"].get(key, value)))
+            shown[key] = _with_arguments(value, identity["arguments"].get(key, value))
         elif key not in never and (key in identity["arguments"] or key in always):
-            shown.append(f"{key}={value_text(value)}")
-    brackets = f"[{', '.join(shown)}]" if shown else ""
-    return f"{component['name']}{brackets}" + (f"({', '.join(inner)})" if inner else "")
+            shown[key] = value
+    return Component(component["name"], Key(shown))
 
 
 def _text(value: Any) -> str:
@@ -218,9 +212,8 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     - ``curves/<name>``: the training step.
     - ``tuning/<name>``: the step of the tuner.
     - ``layers/<probe>``: the position of the layer in the model's order, from 0, so that one chart shows the profile of
-    a
-      network over another's; `layer_table` names the layers. If there are weights, the other tensors (biases and other
-      scalars, whose values have another size) are under ``layers/<probe>.others``.
+      a network over another's; `layer_table` names the layers. If there are weights, the other tensors (such as biases,
+      whose values have another size) are under ``layers/<probe>.others``.
     - ``probe/<name>`` of a curve: its x values if they are integers, else the number of the point.
 
     Three numbers have one name in every suite, so that MLflow's columns and plots can use them for every task:
@@ -228,7 +221,10 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     failed; and ``probe/<name>.saturated``, 0 or 1, of each probe that can saturate.
     """
     values = {(clean_name(key), 0): value for key, value in _finite(record.metrics)}
-    values |= {(key, 0): value for key, value in _finite(_result(record))}
+    if record.status != "failed":
+        outcome = record.metrics.get(record.task.get("primary", "")) if record.status == "finished" else None
+        result = {"outcome": outcome, "diverged": int(record.status == "diverged")}
+        values |= {(key, 0): value for key, value in _finite(result)}
     for probe in record.probes:
         for name, points in _measurement(probe).items():
             values |= _series(name, points)
@@ -256,17 +252,9 @@ def layer_table(record: TrialRecord) -> str:
     for probe in measured:
         names = _layer_names(probe)
         for step, (layer, value) in enumerate(probe["values"].items()):
-            rows.writerow(
-                [clean_name(names[layer]), step, layer, "" if value is None else value, probe.get("unit", "")]
-            )
+            number = "" if value is None else value
+            rows.writerow([clean_name(names[layer]), step, layer, number, probe.get("unit", "")])
     return visible(text.getvalue(), keep="\t\n") if measured else ""
-
-
-def _result(record: TrialRecord) -> dict[str, Any]:
-    if record.status == "failed":
-        return {}
-    outcome = record.metrics.get(record.task.get("primary", "")) if record.status == "finished" else None
-    return {"outcome": outcome, "diverged": int(record.status == "diverged")}
 
 
 def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:

@@ -3,13 +3,13 @@
 Every run has its complete record as the artifact ``trial.json``, so a report from here equals the ledger's.
 """
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from mlflow import MlflowClient
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
 
 from initbench.arguments import nearest
 from initbench.errors import InitbenchError, LedgerError
@@ -22,20 +22,13 @@ from initbench.tracking import contents
 from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
 from initbench.tracking.uri import check_tracking_uri, shown_uri, sqlite_path
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-    from mlflow.entities import Run
-
 
 def read_experiment(name: str, uri: str) -> Source:
     """Return the trial records of an MLflow experiment; a run with an unreadable record is skipped and named.
 
-    Raises:
-        InitbenchError: the store does not answer, it has no such experiment, or the experiment has no readable record.
-        LedgerError: all records were written in another format.
+    Raises an InitbenchError if the store does not answer, or has no such experiment, or this has no readable record,
+    and a LedgerError if all records were written in another format.
     """
-    from mlflow.exceptions import MlflowException
-
     check_tracking_uri(uri)
     path = sqlite_path(uri)
     if path is not None and not path.exists():
@@ -52,17 +45,20 @@ def read_experiment(name: str, uri: str) -> Source:
         for run in active_runs(client, experiment.experiment_id):
             kind = run.data.tags.get(contents.KIND)
             if kind == contents.REPORT:
-                _download(client, run, (SUITE_FILE, RESOLVED_FILE), folder)
+                for file in (SUITE_FILE, RESOLVED_FILE):
+                    with suppress(OSError, ValueError, MlflowException):  # a report does not need all of them
+                        client.download_artifacts(run.info.run_id, file, folder)
             elif kind == contents.TRIAL:
                 try:
                     record = _record(client, run, folder)
                     records[record.id] = slim(record)
                 except (OSError, ValueError, RecursionError, LedgerError, MlflowException) as error:
                     other_formats = other_formats or (error if isinstance(error, LedgerError) else None)
-                    skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
-        suite_file, suite_text = Path(folder) / SUITE_FILE, ""
+                    reason = str(error).partition("\n")[0] or type(error).__name__
+                    skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {reason}")
+        suite_text = ""
         with suppress(OSError, ValueError):  # optional for a report
-            suite_text = read_text(suite_file)
+            suite_text = read_text(Path(folder) / SUITE_FILE)
         compare, incompatible, tune = read_compare(folder), read_incompatible(folder), read_tune(folder)
         defaults = read_defaults(folder)
     if not records and other_formats is not None:
@@ -95,16 +91,3 @@ def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
     if contents.record_digest(record) != digest:
         raise ValueError("its record does not match its digest")
     return record
-
-
-def _download(client: MlflowClient, run: Run, files: Iterable[str], folder: str) -> None:
-    """Put existing artifacts into a folder; a report does not need all of them."""
-    from mlflow.exceptions import MlflowException
-
-    for file in files:
-        with suppress(OSError, ValueError, MlflowException):
-            client.download_artifacts(run.info.run_id, file, folder)
-
-
-def _reason(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__

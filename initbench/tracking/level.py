@@ -5,8 +5,6 @@ store changes: it contains the sizes and modification times of every record's fi
 is not visible from here, so it is compared every time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -48,13 +46,11 @@ class Level:
         if self._store is None:
             return None
         try:
-            return {"store": f"{self._store.absolute()} {_stand(self._store)}", "trials": self._trials(labels)}
+            store = f"{self._store.absolute()} {_stand(self._store)}"
+            lines = [f"{path.name} {_stand(path)} {json.dumps(labels.get(path.stem))}" for path in self._ledger.files()]
         except OSError:
             return None
-
-    def _trials(self, labels: Mapping[str, Mapping[str, str]]) -> str:
-        lines = [f"{path.name} {_stand(path)} {json.dumps(labels.get(path.stem))}" for path in self._ledger.files()]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        return {"store": store, "trials": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
 
 
 def _stand(path: Path) -> str:

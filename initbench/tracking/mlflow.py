@@ -1,8 +1,7 @@
 """Trials in MLflow: flat runs, written by the driver alone, in batches, never doubled.
 
 A run is found by its tag ``initbench.trial_id``. The digest of the record, ``initbench.record``, is written last, so a
-run that has it is complete, even if a driver was killed. The ledger is the truth: runs that are missing, half written
-or out of date are written again from it.
+run that has it is complete, even if a driver was killed. The other runs are written again from the ledger.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from initbench.errors import InitbenchError
 from initbench.files import MOST_BYTES, is_within
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
 from initbench.tracking import contents
-from initbench.tracking.contents import LAYERS_FILE, layer_table, metrics
 from initbench.tracking.uri import (
     check_regular,
     check_stays,
@@ -44,7 +42,7 @@ from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Experiment, Run
+    from mlflow.entities import Run
 
 
 _RUNS_PER_PAGE = 1000
@@ -137,8 +135,7 @@ class _KnownRun:
 class MlflowTracker:
     """Writes one suite's trials to one MLflow experiment, named after the suite.
 
-    Artifacts go to ``mlartifacts`` in the suite's folder, or to the server. Errors of MLflow become an `InitbenchError`
-    with a message of one line.
+    Artifacts go to ``mlartifacts`` in the suite's folder, or to the server.
     """
 
     def __init__(self, folder: str | Path, uri: str, suite_name: str) -> None:
@@ -192,7 +189,11 @@ class MlflowTracker:
         from initbench.reporting.manifest import written_files
 
         with errors_of_one_line(self._uri):
-            run = self._report_run()
+            query = f"tags.`{contents.KIND}` = '{contents.REPORT}'"
+            tags = {contents.KIND: contents.REPORT, "suite": self._suite_name}
+            run = next(active_runs(self._client, self._experiment_id, query), None) or self._client.create_run(
+                self._experiment_id, tags=tags, run_name=contents.REPORT
+            )
             self._check_artifacts(run)
             suite = [self._folder / name for name in (SUITE_FILE, RESOLVED_FILE)]
             files = [
@@ -202,13 +203,6 @@ class MlflowTracker:
                 folder = file.parent.relative_to(self._folder).as_posix()
                 self._client.log_artifact(run.info.run_id, str(file), None if folder == "." else folder)
             self._client.set_terminated(run.info.run_id)
-
-    def _report_run(self) -> Run:
-        query = f"tags.`{contents.KIND}` = '{contents.REPORT}'"
-        for run in active_runs(self._client, self._experiment_id, query):
-            return run
-        tags = {contents.KIND: contents.REPORT, "suite": self._suite_name}
-        return self._client.create_run(self._experiment_id, tags=tags, run_name=contents.REPORT)
 
     def _write(self, record: TrialRecord, labels: Mapping[str, str], digest: str) -> None:
         from mlflow.entities import Metric, Param
@@ -220,14 +214,14 @@ class MlflowTracker:
         )
         known = _KnownRun.of(run)
         self._runs[record.id].append(known)
-        values = [Metric(key, value, end, step) for (key, step), value in metrics(record).items()]
+        values = [Metric(key, value, end, step) for (key, step), value in contents.metrics(record).items()]
         parameters = [Param(key, value) for key, value in contents.parameters(record).items()]
         for some_values, some_parameters in zip_longest(
             _batches(values, _METRICS_PER_CALL), _batches(parameters, _PARAMETERS_PER_CALL), fillvalue=()
         ):
             self._client.log_batch(known.run_id, metrics=some_values, params=some_parameters)
-        if layers := layer_table(record):
-            self._client.log_text(known.run_id, layers, LAYERS_FILE)
+        if layers := contents.layer_table(record):
+            self._client.log_text(known.run_id, layers, contents.LAYERS_FILE)
         self._client.log_text(known.run_id, contents.record_text(record), contents.RECORD_FILE)
         self._client.set_terminated(known.run_id, "FAILED" if record.status == "failed" else "FINISHED", end)
         self._client.set_tag(known.run_id, contents.RECORD_DIGEST, digest)
@@ -264,7 +258,12 @@ class MlflowTracker:
                 experiment = self._client.get_experiment_by_name(self._suite_name)
                 if experiment is None:
                     raise
-        self._refuse_moved_store(experiment)
+        # MLflow keeps absolute paths, and would write to the old location of a folder that was moved.
+        if self._uri == default_tracking_uri(self._folder) and experiment.artifact_location != self._artifacts():
+            raise InitbenchError(
+                f"{self._folder / 'mlflow.db'} was made in {experiment.artifact_location}; "
+                f"delete it and run: initbench sync {self._folder}"
+            )
         if experiment.lifecycle_stage == "deleted":
             self._client.restore_experiment(experiment.experiment_id)
         return experiment.experiment_id
@@ -283,21 +282,12 @@ class MlflowTracker:
                     f"{location}; delete mlflow.db and {_ARTIFACTS} and run: initbench sync {self._folder}"
                 )
 
-    def _refuse_moved_store(self, experiment: Experiment) -> None:
-        """Refuse the store of a moved folder: MLflow keeps absolute paths and would write to the old location."""
-        if self._uri == default_tracking_uri(self._folder) and experiment.artifact_location != self._artifacts():
-            raise InitbenchError(
-                f"{self._folder / 'mlflow.db'} was made in {experiment.artifact_location}; "
-                f"delete it and run: initbench sync {self._folder}"
-            )
-
 
 def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = None) -> Counter[Written]:
-    """Bring MLflow up to date with a ledger: runs that are missing, half written, changed or labelled differently.
+    """Write the runs of a ledger that are missing, half written, changed or labelled differently.
 
-    Labels show what varies in the suite, so they change when it grows. If MLflow refuses a trial, the others follow; if
-    it refuses several in a row, it counts as not answering. The error says how many trials are missing; `skipped`
-    receives a line for each file that is not a record.
+    If MLflow refuses a trial, the others follow; if it refuses several in a row, it counts as not answering. The error
+    says how many trials are missing; `skipped` receives a line for each file that is not a record.
     """
     records = list(ledger.records([] if skipped is None else skipped))
     labels = contents.trial_labels([record.spec for record in records])
@@ -320,12 +310,9 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
-    """Write the records of a suite's folder that MLflow lacks to MLflow; return the counts of `sync`.
+    """Write the records of a suite's folder that MLflow lacks, and the suite, to MLflow; return the counts of `sync`.
 
-    `skipped` receives a line for each file that is not a record.
-
-    Raises:
-        InitbenchError: the tracking server does not answer, or a run of the suite is at work here.
+    An InitbenchError says that the tracking server does not answer, or that a run of the suite is at work here.
     """
     ledger = Ledger(folder)
     first = next(ledger.records([]), None)

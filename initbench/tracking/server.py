@@ -1,7 +1,5 @@
 """``initbench ui``: MLflow's user interface for the right store."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -37,9 +35,6 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
     MLflow answers only to names that it knows (localhost and private addresses); for others see its
     ``MLFLOW_SERVER_ALLOWED_HOSTS``. If the store is a server, its address is printed and nothing is started. If the
     port is in use, another free one is taken and reported; 0 means any free port.
-
-    Raises:
-        InitbenchError: there is no store yet, or the server does not start.
     """
     if is_server(uri):
         _say(f"MLflow is a server already: {shown_uri(uri)}")
@@ -53,9 +48,14 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
     chosen = _free_port(host, port)
     if port not in {0, chosen}:
         _say(f"port {port} is in use, {chosen} is used instead")
+    command = [
+        *(sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", host, "--port", str(chosen)),
+        # Without a destination for artifacts, the server would make a folder in the working directory.
+        *("--artifacts-destination", (Path(folder).resolve() / "mlartifacts").as_uri()),
+    ]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log, _terminated_cleanly():
         process = subprocess.Popen(  # noqa: S603  # a list of arguments, no shell
-            _command(Path(folder), host, chosen),
+            command,
             # The URI may have a password, so it is not an argument, which every user of the machine could read.
             env={**_ENVIRONMENT, **os.environ, "MLFLOW_BACKEND_STORE_URI": uri},
             stdin=subprocess.DEVNULL,
@@ -74,16 +74,6 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
             _end(process)
     if process.returncode not in {0, -signal.SIGTERM, -signal.SIGKILL, -signal.SIGINT}:
         raise InitbenchError(f"MLflow's server ended with code {process.returncode}")
-
-
-def _command(folder: Path, host: str, port: int) -> list[str]:
-    # Without a destination for artifacts, the server would make a folder in the working directory.
-    artifacts = (folder.resolve() / "mlartifacts").as_uri()
-    return [
-        *(sys.executable, "-m", "mlflow", "server", "--workers", "1"),
-        *("--artifacts-destination", artifacts),
-        *("--host", host, "--port", str(port)),
-    ]
 
 
 def _address(host: str, port: int) -> str:

@@ -1,7 +1,5 @@
 """A thread that writes to MLflow."""
 
-from __future__ import annotations
-
 import math
 import queue
 import threading
@@ -14,7 +12,7 @@ from typing import NamedTuple
 from initbench.comparing.formatting import counted
 from initbench.ledger import Ledger, TrialRecord
 from initbench.plugins import first_line
-from initbench.tracking.mlflow import MlflowTracker
+from initbench.tracking import mlflow
 from initbench.tracking.uri import shown_uri, without_secrets
 
 _SECONDS_UNTIL_ASKED_AGAIN = 30.0
@@ -23,7 +21,7 @@ _SECONDS_UNTIL_ASKED_AGAIN = 30.0
 class _Write(NamedTuple):
     """Something to write; for a trial, ``number`` counts the trials that were put."""
 
-    call: Callable[[MlflowTracker], object]
+    call: Callable[[mlflow.MlflowTracker], object]
     number: int = 0
     trial: str | None = None
 
@@ -59,10 +57,9 @@ class TrackingThread:
         """
         ledger, trial_id = Ledger(self._folder), record.id
         number = self._put[trial_id] = self._put.get(trial_id, 0) + 1
-        if ledger.path(trial_id).exists():
-            self._writes.put(_Write(lambda tracker: tracker.log(ledger.read(trial_id), labels), number, trial_id))
-        else:
-            self._writes.put(_Write(lambda tracker: tracker.log(record, labels), number, trial_id))
+        kept = None if ledger.path(trial_id).exists() else record
+        write = _Write(lambda tracker: tracker.log(kept or ledger.read(trial_id), labels), number, trial_id)
+        self._writes.put(write)
 
     def put_suite(self) -> None:
         self._writes.put(_Write(lambda tracker: tracker.log_suite()))
@@ -119,14 +116,12 @@ class TrackingThread:
         return time.monotonic() >= self._deadline
 
     def _work(self) -> None:
-        from initbench.tracking.mlflow import MOST_REFUSED, MlflowTracker
-
-        tracker: MlflowTracker | None = None
+        tracker: mlflow.MlflowTracker | None = None
         in_a_row, asked_again_at = 0, 0.0
         while (write := self._writes.get()) is not None and not self._is_late():
             if time.monotonic() >= asked_again_at:
                 try:
-                    tracker = tracker or MlflowTracker(self._folder, self._uri, self._suite_name)
+                    tracker = tracker or mlflow.MlflowTracker(self._folder, self._uri, self._suite_name)
                     if self._is_late():  # the store was being created
                         return
                     write.call(tracker)
@@ -136,7 +131,7 @@ class TrackingThread:
                 except Exception as error:  # noqa: BLE001  # whatever it is, the suite goes on and `close` tells
                     self._errors.append(without_secrets(first_line(error), self._uri))
                     in_a_row += 1
-                    if tracker is None or in_a_row == MOST_REFUSED:
+                    if tracker is None or in_a_row == mlflow.MOST_REFUSED:
                         in_a_row, asked_again_at = 0, time.monotonic() + _SECONDS_UNTIL_ASKED_AGAIN
             self._done += 1
 

@@ -4,8 +4,6 @@ A suite's folder from somebody else may have links or pipes in place of a store'
 through links, and wait for a pipe for ever.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -102,9 +100,8 @@ def _secrets(uri: str) -> list[str]:
 def check_tracking_uri(uri: str) -> None:
     """Check that a store answers, within seconds and without writing anything.
 
-    Raises:
-        StoreUnreachableError: a server or a database does not answer.
-        InitbenchError: the URI is malformed, or its file cannot be written.
+    A StoreUnreachableError says that a server or a database does not answer, another InitbenchError that the URI is
+    malformed or that its file cannot be written.
     """
     try:
         parts = urlsplit(uri)
