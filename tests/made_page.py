@@ -48,6 +48,7 @@ class FakeFigure:
     note: str = ""
     key: Mapping[str, str] = field(default_factory=dict)
     is_wide: bool = False
+    subject: str = ""
 
     @property
     def legend(self) -> list[Entry]:

@@ -45,9 +45,7 @@ def test_a_model_of_pairs_comes_near_the_table_of_pairs(library):
     table = bits(library.test, smoothed / smoothed.sum(1, keepdims=True))
     own = counts(library.test)
     best = bits(library.test, own / np.maximum(own.sum(1, keepdims=True), 1))  # fitted on the very test split
-    chance, error = chance_levels(find_task("language_modelling"), library.test.targets, 256)[
-        "bits_per_byte"
-    ]
+    chance, error = chance_levels(find_task("language_modelling"), library.test.targets, 256)["bits_per_byte"]
     assert best < found < chance - 50 * error
     assert found == pytest.approx(table, abs=0.02)  # .004 as measured; the chance level is 1 above
     # The other metrics are the same cross-entropy, of bytes as tokens.

@@ -37,7 +37,6 @@ _SPECIAL = {
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "→": r"$\to$",
-    "²": "$^2$",
     "ρ": r"$\rho$",
     "ε": r"$\varepsilon$",
     "σ": r"$\sigma$",
@@ -45,6 +44,7 @@ _SPECIAL = {
     "τ": r"$\tau$",
     "Δ": r"$\Delta$",
 } | {sign: rf"\{sign}" for sign in "{}$&#_%"}
+_SPECIAL |= {high: f"$^{low}$" for high, low in zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True)}
 _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 
 
