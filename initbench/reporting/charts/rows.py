@@ -64,7 +64,7 @@ def spending_panel(
     The axis has room for the bars `beside`, which other panels draw. None if there is nothing to draw.
     """
     bars, beside = _known(bars), _known([*bars, *beside])
-    if not any(bar.before or math.isfinite(bar.total) and bar.total for bar in bars):
+    if not any(bar.before > 0 or 0 < bar.total < math.inf for bar in bars):
         return None
     marks: list[dict[str, Any]] = []
     for label, before, total, words in bars:
