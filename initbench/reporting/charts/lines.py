@@ -174,6 +174,8 @@ def line_panel(
     is_depth, places = x == "depth", sorted({point["x"] for point in points})
     low = places[0] if is_depth else min(0, places[0])
     across = axis(title, (low, places[-1]), ticks=places if is_depth else None, padding=10)
+    if is_depth and needs_log(places):
+        across |= {"title": f"{title}, log scale", "scale": across["scale"] | {"type": "log"}}
     up = outcome_axis(metric, _drawn(curves if beside is None else beside, "outcome", metric.scale))
     return lines(points, colours, across, up, worst=worst_edge(metric), apart=is_depth)
 

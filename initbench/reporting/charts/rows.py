@@ -30,7 +30,7 @@ def forest_panel(
 ) -> Specification | None:
     """Return a forest plot, its rows in the order given; None if no estimate is finite.
 
-    Estimates that are not finite are left out. `zero`, the value of no effect, has a line.
+    Estimates with the same label share a row; those that are not finite are left out. `zero`, the value of no effect, has a line.
     """
     marks: list[dict[str, Any]] = []
     for label, estimate, words, pooled in rows:
@@ -40,10 +40,10 @@ def forest_panel(
             marks.append(mark | ({"low": estimate.low, "high": estimate.high} if estimate.has_interval else {}))
     if not marks:
         return None
-    height, names = _ESTIMATE * len(marks), names_axis([mark["label"] for mark in marks])
+    labels = list(dict.fromkeys(mark["label"] for mark in marks))
     marks += [] if zero is None else [{"zero": zero}]
     x = axis(title, domain, padding=0) if domain else axis(title, nice=True)
-    return chart("forest", marks, x, names, height=height)
+    return chart("forest", marks, x, names_axis(labels), height=_ESTIMATE * len(labels))
 
 
 class Bar(NamedTuple):
