@@ -30,7 +30,8 @@ def forest_panel(
 ) -> Specification | None:
     """Return a forest plot, its rows in the order given; None if no estimate is finite.
 
-    Estimates with the same label share a row; those that are not finite are left out. `zero`, the value of no effect, has a line.
+    Estimates with the same label share a row; those that are not finite are left out. `zero`, the value of no effect,
+    has a line.
     """
     marks: list[dict[str, Any]] = []
     for label, estimate, words, pooled in rows:
