@@ -66,13 +66,14 @@ def test_every_layer_has_its_name_on_hover_also_where_a_line_has_no_symbol():
     )
 
 
-def test_panels_beside_one_another_share_their_vertical_axis():
+def test_panels_share_their_vertical_axis_unless_one_took_less_than_a_quarter_of_it():
     rows = layers([1.0, 1.5])
-    beside = pd.DataFrame(rows + layers([0.001, 3.0]))
-    alone, shared = (marks_of(layer_drawing(rows, beside=frame)) for frame in (None, beside))
-    fall = {name: mark.y - alone[name].y for name, mark in shared.items()}
-    assert len(fall) == 2
-    assert max(fall.values()) - min(fall.values()) > 10
+    frames = (None, pd.DataFrame(rows + layers([0.4, 1.9])), pd.DataFrame(rows + layers([0.001, 3.0])))
+    alone, together, squeezed = (
+        [mark.y for mark in marks_of(layer_drawing(rows, beside=frame)).values()] for frame in frames
+    )
+    assert together[0] - together[1] < alone[0] - alone[1]
+    assert squeezed == alone
 
 
 @pytest.mark.parametrize(("values", "lines"), [([-1.0, 2.0], 2), ([0.01, 3.0], 1)], ids=["linear", "logarithmic"])

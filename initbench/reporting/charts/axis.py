@@ -16,6 +16,7 @@ Channel = dict[str, Any]
 """The encoding of a column without its name, which `chart.chart` adds."""
 _TICKS, _LEAST_LOG_TICKS, _MOST_LOG_TICKS = 5, 3, 8
 _DECADE = 10.0  # a wider range needs a logarithmic axis
+_LEAST_SHARE = 0.25  # of a shared axis
 _LEAST_LABELS = 28  # px for the labels of a vertical axis, so that panels below one another align
 _SMALLEST, _LARGEST = 1e-307, 1e308  # ends of an axis: beyond them a float is 0 or infinite
 
@@ -56,6 +57,15 @@ def needs_log(values: Sequence[float]) -> bool:
     """Return whether no value is negative and the positive ones reach over more than a decade."""
     positive = [value for value in values if value > 0]
     return min(values, default=-1) >= 0 and bool(positive) and max(positive) > _DECADE * min(positive)
+
+
+def shared(values: Sequence[float], every: Sequence[float]) -> Sequence[float]:
+    """Return the values that a panel's axis spans: of every panel, or its own if they took less than a quarter of it."""
+
+    def span(each: Sequence[float]) -> float:
+        return np.ptp(np.log([value for value in each if value > 0] or [1.0]) if needs_log(every) else each).item()
+
+    return every if span(values) >= _LEAST_SHARE * span(every) else values
 
 
 def outcome_axis(metric: Metric, values: Sequence[float]) -> Channel:

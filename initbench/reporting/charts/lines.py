@@ -19,6 +19,7 @@ from initbench.reporting.charts.axis import (
     log_axis,
     needs_log,
     outcome_axis,
+    shared,
     vertical,
     with_unit,
     worst_edge,
@@ -162,13 +163,13 @@ def line_panel(
         title: of the horizontal axis.
         colours: of all treatments, as from `style.colours`.
         metric: of the outcomes.
-        beside: the rows of all panels that share the vertical axis; by default only these.
+        beside: the rows of all panels that share the vertical axis (`axis.shared`); by default only these.
 
     Returns:
         None if there is nothing to draw.
     """
     curves = curves.dropna(subset=x)
-    if not _drawn(curves, "outcome"):
+    if not (shown := _drawn(curves, "outcome", metric.scale)):
         return None
     points = _points(curves, x, "outcome", "split", lambda row: _outcome_words(row, x, metric), metric.scale)
     is_depth, places = x == "depth", sorted({point["x"] for point in points})
@@ -176,7 +177,7 @@ def line_panel(
     across = axis(title, (low, places[-1]), ticks=places if is_depth else None, padding=10)
     if is_depth and needs_log(places):
         across |= {"title": f"{title}, log scale", "scale": across["scale"] | {"type": "log"}}
-    up = outcome_axis(metric, _drawn(curves if beside is None else beside, "outcome", metric.scale))
+    up = outcome_axis(metric, shown if beside is None else shared(shown, _drawn(beside, "outcome", metric.scale)))
     return lines(points, colours, across, up, worst=worst_edge(metric), apart=is_depth)
 
 
@@ -227,18 +228,18 @@ def value_panel(
         unfinished: what a triangle means.
         marked: values that have a dashed line; on a logarithmic axis the positive ones.
         named: the names of values of x, which appear on hover.
-        beside: the rows of all panels that share the vertical axis; by default only these.
+        beside: the rows of all panels that share the vertical axis (`axis.shared`); by default only these.
 
     Returns:
         None if there is nothing to draw.
     """
     values = values.dropna(subset=[x, "value_median"])
     values = values[values[x] > 0] if log_x else values
-    if not _drawn(values, "value"):
+    if not (shown := _drawn(values, "value")):
         return None
     at = place or (lambda row: f"{x} {row[x]:,g}")
     points = _points(values, x, "value", "kind", lambda row: _value_words(row, at))
-    shown = [*_drawn(values if beside is None else beside, "value"), *marked]
+    shown = [*(shown if beside is None else shared(shown, _drawn(beside, "value"))), *marked]
     positive = [value for value in shown if value > 0]
     is_log = bool(positive) and (needs_log(shown) if log_y is None else log_y)
     places = [float(point["x"]) for point in points]
