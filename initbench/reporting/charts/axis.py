@@ -60,10 +60,10 @@ def needs_log(values: Sequence[float]) -> bool:
 
 
 def shared(values: Sequence[float], every: Sequence[float]) -> Sequence[float]:
-    """Return the values that a panel's axis spans: of every panel, or its own if they took less than a quarter of it."""
+    """Return the values that an axis spans: of every panel, or this panel's own if they took less than a quarter."""
 
     def span(each: Sequence[float]) -> float:
-        return np.ptp(np.log([value for value in each if value > 0] or [1.0]) if needs_log(every) else each).item()
+        return float(np.ptp(np.log([value for value in each if value > 0] or [1.0]) if needs_log(every) else each))
 
     return every if span(values) >= _LEAST_SHARE * span(every) else values
 
