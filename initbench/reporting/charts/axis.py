@@ -18,7 +18,8 @@ _TICKS, _LEAST_LOG_TICKS, _MOST_LOG_TICKS = 5, 3, 8
 _DECADE = 10.0  # a wider range needs a logarithmic axis
 _LEAST_SHARE = 0.25  # of a shared axis
 _LEAST_LABELS = 28  # px for the labels of a vertical axis, so that panels below one another align
-_SMALLEST, _LARGEST = 1e-307, 1e308  # ends of an axis: beyond them a float is 0 or infinite
+_LARGEST = 1e308  # end of an axis: beyond it a float is infinite
+_LOG_ENDS = 1e-280, 1e280  # likewise, with room for the padding
 
 
 def axis(
@@ -43,10 +44,10 @@ def axis(
 def log_axis(title: str, values: Sequence[float], factor: float = 1.25, padding: float = 8) -> Channel:
     """Return a logarithmic axis that goes beyond the outermost values, which are positive and finite, by a factor.
 
-    Its title says ``log scale``.
+    Values beyond it are drawn at its ends. Its title says ``log scale``.
     """
-    low, high = (min(max(end, _SMALLEST), _LARGEST) for end in (min(values) / factor, max(values) * factor))
-    scale = {"type": "log", "domain": [low, high], "nice": False, "padding": padding}
+    low, high = (float(np.clip(end, *_LOG_ENDS)) for end in (min(values) / factor, max(values) * factor))
+    scale = {"type": "log", "domain": [low, high], "nice": False, "padding": padding, "clamp": True}
     ticks = log_ticks(low, high)
     texts = json.dumps(log_labels(ticks), ensure_ascii=False)
     labels = {"values": ticks, "labelExpr": f"{texts}[indexof({json.dumps(ticks)}, datum.value)]"}

@@ -57,7 +57,7 @@ def scatter_panels(
         marks = [_mark(trial, against, metric, colours) for trial in own.to_dict("records")]
         shown = [mark["value"] for mark in marks if "value" in mark]
         x = _axis(against, [mark["x"] for mark in marks if "value" in mark or not shown])
-        y = _clamped(outcome_axis(metric, shown))
+        y = outcome_axis(metric, shown)
         legend = entries_of(colours, set(own["treatment"]))
         legend += [Entry(against.saturated, shape="hollow")] if any(mark["opacity"] == 0 for mark in marks) else []
         legend += [Entry("diverged", shape=DIVERGED)] if len(shown) < len(marks) else []
@@ -67,14 +67,10 @@ def scatter_panels(
 
 def _axis(against: Against, values: Sequence[float]) -> Channel:
     if against.log:  # a factor of 2 to each side, so that a column of equal values has an axis too
-        return _clamped(log_axis(against.title, values, 2, padding=0))
+        return log_axis(against.title, values, 2, padding=0)
     low, high = min(values), max(values)
-    return _clamped(axis(against.title, (low, high) if high > low else (low - 1, high + 1), padding=10))
-
-
-def _clamped(channel: Channel) -> Channel:
-    """Return an axis that draws the values beyond it at its ends."""
-    return channel | {"scale": channel["scale"] | {"clamp": True}}
+    linear = axis(against.title, (low, high) if high > low else (low - 1, high + 1), padding=10)
+    return linear | {"scale": linear["scale"] | {"clamp": True}}
 
 
 def _nested(marks: Sequence[dict[str, Any]], x: Channel, y: Channel) -> list[dict[str, Any]]:
