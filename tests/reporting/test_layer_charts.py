@@ -56,6 +56,12 @@ def test_a_point_names_its_layer_and_its_range():
     assert words == ["kaiming, layer 0 (conv0): 1 (0.5 to 2)", "kaiming, layer 1 (conv1): 0.5 (0.25 to 1)"]
 
 
+def test_labels_of_a_logarithmic_axis_are_drawn_however_small():
+    drawing = layer_drawing(layers([1e-34, 1.0]))
+    texts = ["".join(text.itertext()) for text in parsed(drawing).iter(f"{SVG}text")]
+    assert {"1", "10⁻¹⁰", "10⁻²⁵", "10⁻³⁰"} <= set(texts)
+
+
 def test_every_layer_has_its_name_on_hover_also_where_a_line_has_no_symbol():
     drawing = layer_drawing(layers([1.0] * 40))
     names = [path.get("aria-label") for path in parsed(drawing).iter(f"{SVG}path") if path.get("opacity") == "0"]

@@ -15,6 +15,7 @@ from initbench.metric import Metric
 Channel = dict[str, Any]
 """The encoding of a column without its name, which `chart.chart` adds."""
 _TICKS, _LEAST_LOG_TICKS, _MOST_LOG_TICKS = 5, 3, 8
+_FINE = 1000  # parts of a power of e, in which labels of a logarithmic axis are told apart
 _DECADE = 10.0  # a wider range needs a logarithmic axis
 _LEAST_SHARE = 0.25  # of a shared axis
 _LEAST_LABELS = 28  # px for the labels of a vertical axis, so that panels below one another align
@@ -50,7 +51,9 @@ def log_axis(title: str, values: Sequence[float], factor: float = 1.25, padding:
     scale = {"type": "log", "domain": [low, high], "nice": False, "padding": padding, "clamp": True}
     ticks = log_ticks(low, high)
     texts = json.dumps(log_labels(ticks), ensure_ascii=False)
-    labels = {"values": ticks, "labelExpr": f"{texts}[indexof({json.dumps(ticks)}, datum.value)]"}
+    # Found by whole numbers, because Vega reads a number such as 1.0000000000000001e-25 as another one.
+    places = [round(_FINE * math.log(tick)) for tick in ticks]
+    labels = {"values": ticks, "labelExpr": f"{texts}[indexof({places}, round({_FINE} * log(datum.value)))]"}
     return {"type": "quantitative", "title": f"{title}, log scale", "scale": scale, "axis": labels}
 
 

@@ -26,12 +26,13 @@ from initbench.reporting.charts.axis import (
 )
 from initbench.reporting.charts.chart import Specification, chart
 from initbench.reporting.charts.legend import Entry, entries_of
-from initbench.reporting.charts.style import DIVERGED, LINE, THIN_DASH, THIN_LINE, Style, styles
+from initbench.reporting.charts.style import DIVERGED, LINE, THIN_DASH, THIN_LINE, WIDTH, Style, styles
 
 Row = Mapping[Any, Any]
 _DASHED = ("train", "before", "best")  # kinds of lines, thin and dashed beside the solid ones of test, after and stable
 _KINDS = {"before": "before tuning", "after": "after tuning", "stable": "largest stable rate", "best": "best rate"}
 _MOST_SYMBOLS = 12  # on a line, so that a page of many lines stays small
+_MOST_HOVERED = WIDTH  # layers with their name on hover: more have less than a pixel each
 _SYMBOL, _TRIANGLE = 34, 70  # sizes
 LEAST_PROFILED = 8
 """The number of workloads below which a performance profile is a staircase of a few steps."""
@@ -297,6 +298,8 @@ def layer_panel(
         return f"layer {row['place']:g} ({row['layer']})"
 
     named = {float(row["place"]): layer(row) for row in values.to_dict("records")}
+    if len(named) > _MOST_HOVERED:
+        named = {}
     return value_panel(values, "place", axis, up, colours, place=layer, log_y=log, named=named, **options)
 
 
