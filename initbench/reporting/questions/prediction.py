@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from initbench.comparing.formatting import counted, typeset
+from initbench.comparing.formatting import counted
 from initbench.comparing.labels import Name, label_of
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
@@ -113,9 +113,7 @@ def predicts(result: ProbeResult, pvalue: float, tested: int, terms: Terms, noun
     if test.tells(rho, pvalue):
         higher, lower = ("worse", "better") if terms.metric is None else ("higher", "lower")
         text = f"The higher {{probe}}, the {higher if test.statistic > 0 else lower} the {{outcome}}: ρ = {{size}}."
-        return _told(
-            result, text, outcome=terms.outcome, size=typeset(plain_words(rho._replace(value=test.statistic), _RHO))
-        )
+        return _told(result, text, outcome=terms.outcome, size=plain_words(rho._replace(value=test.statistic), _RHO))
     text = f"{counted(test.treatments, treatment)} do not show whether {{probe}} predicts the {{outcome}}; {{needed}}."
     return _open(result, text, outcome=terms.outcome, needed=needed_text(test.needed(tested)))
 
@@ -147,9 +145,7 @@ def adds(result: ProbeResult, pvalue: float, terms: Terms, noun: str) -> Sentenc
     if gain.adds(pvalue):
         value, low, high = (100 * part for part in gain.gain[:3])  # percent of all ranks
         text = "Knowing {probe} as well as {beyond} brings the predicted rank {size} points closer to the true one."
-        return _told(
-            result, text, beyond=beyond, size=typeset(plain_words(Estimate(value, low, high, gain.gain.n), "{:.1f}"))
-        )
+        return _told(result, text, beyond=beyond, size=plain_words(Estimate(value, low, high, gain.gain.n), "{:.1f}"))
     if gain.has_too_few_architectures:
         why = _few(gain.gain.n, "architecture", MINIMUM_ARCHITECTURES)
     elif not gain.is_known:
@@ -185,9 +181,7 @@ def agrees(result: ProbeResult, terms: Terms, noun: str) -> Sentence:
         return _too_few(result, most, terms, noun)
     if agreement.side():
         alike = "alike" if agreement.side() > 0 else "the other way round"
-        text = (
-            f"From seed to seed {{probe}} orders the {treatment}s {alike}: ρ = {typeset(plain_words(agreement, _RHO))}."
-        )
+        text = f"From seed to seed {{probe}} orders the {treatment}s {alike}: ρ = {plain_words(agreement, _RHO)}."
         return _told(result, text)
     several = counted(agreement.n, noun)
     if agreement.n < MINIMUM_SEEDS:
