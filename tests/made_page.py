@@ -49,6 +49,7 @@ class FakeFigure:
     note: str = ""
     key: Mapping[str, str] = field(default_factory=dict)
     is_wide: bool = False
+    subject: str = ""
 
     @property
     def legend(self) -> list[Entry]:

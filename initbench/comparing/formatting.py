@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_EXPONENT = re.compile(r"(\d)e([+-]?\d+)")
+_ONE_TIMES = re.compile(r"(?<![\d.,])1·(?=10)")
+_HYPHEN = re.compile(r"(?<!\w)-(?=[\d.∞])")
+_POWER = re.compile(r"(?:([\d.]+)·)?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NORMAL = {high: low for low, high in _SUPERSCRIPT.items()}
+
 
 def percent(fraction: float) -> str:
     """Return a share of 1, such as a rate: ``3.06 %``. Metrics format their own values (`Metric.text`)."""
@@ -61,6 +68,17 @@ def share(value: float) -> str:
 
 def probability(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2g}"
+
+
+def typeset(text: str) -> str:
+    """Return the text of numbers with minus signs and powers of ten: ``−0.50``, ``4.45·10⁻⁹``, ``10⁻⁸``."""
+    powers = _EXPONENT.sub(lambda number: f"{number[1]}·10{str(int(number[2])).translate(_SUPERSCRIPT)}", text)
+    return _HYPHEN.sub("\N{MINUS SIGN}", _ONE_TIMES.sub("", powers))
+
+
+def without_superscripts(text: str) -> str:
+    """Return ``1e-8`` for ``10⁻⁸``, and ``2e-9`` for ``2·10⁻⁹``."""
+    return _POWER.sub(lambda number: f"{number[1] or 1}e{number[2].translate(_NORMAL)}", text)
 
 
 def text(value: object) -> str:

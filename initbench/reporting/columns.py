@@ -73,7 +73,7 @@ CATALOGUE = {
     "parameters": Column("Parameters", "count"),
     "outcome_median": Column("{Outcome},\nmedian", "outcome"),
     "outcome_mean": Column("mean ± 95 %\ninterval", "mean", low="outcome_interval"),
-    "state_words": Column("", "text"),
+    "state_words": Column("State", "text"),
     "failed": Column("Failed", "count"),
     "gradient_quotient_median": Column("GQ,\nmedian", "quotient"),
     "gradient_quotient_saturated": Column("GQ\nsaturated", "count"),

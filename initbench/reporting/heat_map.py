@@ -16,7 +16,7 @@ from initbench.metric import Metric
 from initbench.reporting.questions.cost import cost_texts
 from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.results import Results
-from initbench.reporting.sizes import mean_words
+from initbench.reporting.sizes import mean_words, value_words
 from initbench.statistics.cells import all_train, table
 from initbench.statistics.intervals import MINIMUM_SEEDS
 from initbench.statistics.verdicts import WorkloadOrder, workload_order
@@ -142,8 +142,8 @@ class HeatMap:
         rows: the treatments, the one that trains on most workloads first.
         columns: the workloads.
         metric: of all values, such as ``test accuracy, median of seeds``; empty if workloads have several.
-        darkest: the meaning of the colour of level 1, such as ``low error``.
-        lightest: the meaning of the colour of level 0, such as ``high``.
+        darkest: the meaning of the colour of level 1, such as ``low error (2.5 to 2.8 %)``.
+        lightest: the meaning of the colour of level 0, such as ``high (89.7 %)``.
     """
 
     rows: Sequence[HeatRow]
@@ -278,16 +278,22 @@ def heat_map(results: Results) -> HeatMap:
         ],
         columns,
         "" if several else f"{results.terms.outcome}, median of seeds",
-        *_ends(list(metrics.values())),
+        *_ends(results),
     )
 
 
-def _ends(metrics: list[Metric]) -> tuple[str, str]:
-    """Return what the darkest and the lightest colour mean."""
-    if len(metrics) != 1 and len({(metric.better, metric.quantity) for metric in metrics}) != 1:
+def _ends(results: Results) -> tuple[str, str]:
+    """Return what the darkest and the lightest colour mean: ``low error (2.5 to 2.8 %)`` and ``high (89.7 %)``."""
+    metrics, trained = list(results.metric_of.values()), results.judged[results.judged["state"] == "trained"]
+    if not len(trained) or len({(metric.better, metric.quantity) for metric in metrics}) != 1:
         return "best", "worst"
-    low, high = f"low {metrics[0].quantity}", f"high {metrics[0].quantity}"
-    return (low, "high") if metrics[0].better == "lower" else (high, "low")
+    on_each = trained.groupby("workload")
+    ends = (on_each["outcome"].min(), on_each["chance"].first().fillna(on_each["outcome"].max()))
+    words = ("low", "high") if metrics[0].better == "lower" else ("high", "low")
+    darkest, lightest = (
+        value_words([metrics[0].oriented(value) for value in values], metrics[0].beside_title) for values in ends
+    )
+    return f"{words[0]} {metrics[0].quantity} ({darkest})", f"{words[1]} ({lightest})"
 
 
 def _trains(facts: _Facts, treatment: str) -> str:

@@ -7,19 +7,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+from initbench.comparing.formatting import typeset
 
 
 def plain_number(value: float) -> str:
     """Return a number of any size with two or three significant digits: ``0.41``, ``1,840`` or ``3.1·10⁻⁹``."""
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else "∞" if value > 0 else "-∞"
+        return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value == 0:
         return "0"
-    if 1e-3 <= abs(value) < 1e5:
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
-    mantissa, _, exponent = f"{value:.1e}".partition("e")
-    return f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    if not 1e-3 <= abs(value) < 1e5:
+        return typeset(f"{value:.1e}")
+    return typeset(f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip("."))
 
 
 def quantity_words(name: str) -> str:

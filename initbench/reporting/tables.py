@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from initbench.comparing.formatting import FILTERS
+from initbench.comparing.formatting import FILTERS, typeset
 from initbench.comparing.labels import Names
 from initbench.comparing.metrics import UNKNOWN
 from initbench.metric import Metric
@@ -87,19 +87,20 @@ def table_of(
 
 
 def cell_text(column: Column, row: Mapping[str, Any], metric: Metric, names: Names | None = None) -> str:
-    """Return the text of a row in a column: ``+1.30 (+0.40 to +2.20)``."""
+    """Return the text of a row in a column: ``−1.30 (−2.20 to −0.40)``."""
     value = row[column.value]
     if column.form in {"treatment", "workload"}:
         known = {} if names is None else {"treatment": names.treatments, "workload": names.workloads}[column.form]
         return known[value].text if value in known else FILTERS["text"](value)
     metric = column.metric or metric
     if column.form == "mean":
-        return mean_words(value, row[column.low], metric)
+        return typeset(mean_words(value, row[column.low], metric))
     write = {"outcome": _outcome(metric), "difference": metric.signed}.get(column.form) or FILTERS[column.form]
-    if not column.low or math.isnan(row[column.low]):
-        return write(value)
-    most = {"difference": metric.largest_difference, "points": 1.0}.get(column.form, math.inf)
-    return f"{write(value)} ({write(max(row[column.low], -most))} to {write(min(row[column.high], most))})"
+    text = write(value)
+    if column.low and not math.isnan(row[column.low]):
+        most = {"difference": metric.largest_difference, "points": 1.0}.get(column.form, math.inf)
+        text += f" ({write(max(row[column.low], -most))} to {write(min(row[column.high], most))})"
+    return text if column.is_text else typeset(text)
 
 
 def _outcome(metric: Metric) -> Callable[[float], str]:

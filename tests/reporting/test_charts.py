@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pandas as pd
 import pytest
@@ -12,7 +11,7 @@ from drawings import drawn, marks_of
 from initbench.metric import Metric
 from initbench.reporting.charts.legend import legend_of
 from initbench.reporting.charts.scatter import Against, scatter_panels
-from initbench.reporting.charts.style import HEIGHT, PALETTE, SHAPES, colours, styles
+from initbench.reporting.charts.style import HEIGHT, PALETTE, SHAPES, WIDTH, colours, styles
 
 ERROR = Metric("error", "lower", label="test error", unit="%", scale=100, show="{:.1f}", best=0)
 ACCURACY = Metric("accuracy", "higher", label="accuracy", unit="%", scale=100, show="{:.1f}", best=1)
@@ -78,12 +77,19 @@ def test_chart_of_diverged_trials_alone_and_of_nothing():
     assert panels_of([trial(status="failed")]) == {}
 
 
-def test_chart_panels_share_the_quotients_axis():
-    panels = panels_of([trial(), trial(quotient=1e6, workload="WRN-28")])
-    labels = [re.findall(r">([\d.e+]+)</text>", drawn(one).split("role-axis-title")[0]) for one in panels.values()]
-    assert labels[0] == labels[1]
-    places = [next(iter(marks_of(drawn(one)).values())).x for one in panels.values()]
-    assert places[0] < places[1]
+def test_a_diverged_trial_beyond_the_others_stands_at_the_end_of_the_axis():
+    trials = [trial(quotient=1.0), trial("metainit", quotient=10.0), trial(seed=2, outcome=math.nan, quotient=1e6)]
+    panels = panels_of([*trials, trial(quotient=1e-3, workload="WRN-28")])
+    first, second, diverged = sorted(marks_of(drawn(panels["plain-28"])).values(), key=lambda mark: mark.x)
+    assert diverged.x == WIDTH
+    assert second.x - first.x > WIDTH / 2
+    assert ">gradient quotient (GQ), log scale</text>" in drawn(panels["WRN-28"])
+
+
+def test_of_treatments_at_one_place_each_is_seen_around_the_next():
+    marks = panels_of([trial(name) for name in ("a", "b", "c")])["plain-28"]["datasets"]["marks"]
+    assert [mark["words"][0] for mark in marks] == ["a", "b", "c"]  # drawn in this order
+    assert marks[0]["size"] > marks[1]["size"] > marks[2]["size"]
 
 
 def test_any_probe_is_drawn_also_on_a_linear_axis():

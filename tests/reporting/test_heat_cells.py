@@ -198,10 +198,14 @@ def test_several_metrics_have_each_their_own_scale():
 
 @pytest.mark.parametrize(
     ("task", "value", "ends"),
-    [(TEN_CLASSES, 0.1, ("low error", "high")), (REGRESSION, 0.5, ("high R²", "low")), (LANGUAGE, 2.0, None)],
+    [
+        (TEN_CLASSES, 0.1, ("low error (10.0\N{NO-BREAK SPACE}%)", "high (90.0\N{NO-BREAK SPACE}%)")),
+        (REGRESSION, 0.5, ("high R² (0.500)", "low (0.000)")),
+        (LANGUAGE, 2.0, ("low bits per byte (2.000)", "high (4.000)")),
+    ],
     ids=["lower", "higher", "no best"],
 )
 def test_what_the_colours_mean(task, value, ends):
     found = mapped({"net": {"a": [value]}}, task)
-    assert (found.darkest, found.lightest) == (ends or ("low bits per byte", "high"))
+    assert (found.darkest, found.lightest) == ends
     assert found.metric.endswith(", median of seeds")

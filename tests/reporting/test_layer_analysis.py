@@ -163,7 +163,7 @@ def test_every_value_is_written_and_nothing_measured_is_no_section():
         (1840.2, "1,840"),
         (2.5e7, "2.5·10⁷"),
         (math.inf, "∞"),
-        (-2, "-2.00"),
+        (-2, "−2.00"),
     ],
 )
 def test_numbers_of_any_size_are_readable(value, text):

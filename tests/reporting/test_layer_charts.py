@@ -7,8 +7,9 @@ import math
 
 import pandas as pd
 import pytest
-from drawings import bands_of, drawn, lines_of, marks_of
+from drawings import SVG, bands_of, drawn, lines_of, marks_of, parsed
 
+from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.legend import legend_of
 from initbench.reporting.charts.lines import layer_panel, tuning_panel, value_panel
 from initbench.reporting.charts.style import HEIGHT
@@ -53,6 +54,38 @@ def test_values_within_a_decade_or_below_zero_are_on_a_linear_axis():
 def test_a_point_names_its_layer_and_its_range():
     words = list(marks_of(layer_drawing(layers([1.0, 0.5], spread=2.0))))
     assert words == ["kaiming, layer 0 (conv0): 1 (0.5 to 2)", "kaiming, layer 1 (conv1): 0.5 (0.25 to 1)"]
+
+
+def test_labels_of_a_logarithmic_axis_are_drawn_however_small():
+    drawing = layer_drawing(layers([1e-34, 1.0]))
+    texts = ["".join(text.itertext()) for text in parsed(drawing).iter(f"{SVG}text")]
+    assert {"1", "10⁻¹⁰", "10⁻²⁵", "10⁻³⁰"} <= set(texts)
+
+
+def test_every_layer_has_its_name_on_hover_also_where_a_line_has_no_symbol():
+    drawing = layer_drawing(layers([1.0] * 40))
+    names = [path.get("aria-label") for path in parsed(drawing).iter(f"{SVG}path") if path.get("opacity") == "0"]
+    assert names == [f"layer {place} (conv{place})" for place in range(40)]
+    assert (
+        "<title>layer 39 (conv39)</title>"
+        in Figure("f", "t", "a", layer_panel(pd.DataFrame(layers([1.0] * 40)), "norm", COLOURS)).file()
+    )
+
+
+def test_panels_share_their_vertical_axis_unless_one_took_less_than_a_quarter_of_it():
+    rows = layers([1.0, 1.5])
+    frames = (None, pd.DataFrame(rows + layers([0.4, 1.9])), pd.DataFrame(rows + layers([0.001, 3.0])))
+    alone, together, squeezed = (
+        [mark.y for mark in marks_of(layer_drawing(rows, beside=frame)).values()] for frame in frames
+    )
+    assert together[0] - together[1] < alone[0] - alone[1]
+    assert squeezed == alone
+
+
+@pytest.mark.parametrize(("values", "lines"), [([-1.0, 2.0], 2), ([0.01, 3.0], 1)], ids=["linear", "logarithmic"])
+def test_values_of_note_have_dashed_lines(values, lines):
+    drawing = layer_drawing(layers(values), marked=(0, 1))
+    assert len([line for line in parsed(drawing).iter(f"{SVG}line") if line.get("stroke-dasharray") == "4,3"]) == lines
 
 
 def test_a_gradient_that_vanished_to_zero_is_hollow_at_the_lower_edge_and_explained():
@@ -136,5 +169,5 @@ def test_the_tuners_objective_falls_on_a_logarithmic_axis_with_a_band_over_seeds
     for _, _, _, points in lines_of(drawing):
         falls = [b[1] - a[1] for a, b in itertools.pairwise(points)]
         assert falls == pytest.approx([falls[0]] * 5, abs=2e-3)  # drawn to thousandths
-    assert ">gradient quotient (GQ)</text>" in drawing
+    assert ">gradient quotient (GQ), log scale</text>" in drawing
     assert ">steps of the tuner</text>" in drawing

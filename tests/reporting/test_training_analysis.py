@@ -171,7 +171,7 @@ def test_the_training_split_is_drawn_dashed_and_by_compute_not_at_all():
     assert [bool(dash) for _, dash, _, _ in lines_of(compute.svg)] == [False]
     assert "metainit (from delta_orthogonal) at step 20: 20.00" in steps.alt
     assert "(10.00\N{NO-BREAK SPACE}% on training data)" in steps.alt
-    assert "mean over the epoch so far" in steps.note
+    assert all("mean over the epoch so far" in table.note for table in found.tables)
 
 
 def test_of_many_workloads_some_are_drawn_and_the_rest_is_said():

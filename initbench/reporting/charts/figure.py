@@ -13,6 +13,7 @@ from typing import Any
 
 from markupsafe import escape
 
+from initbench.comparing.formatting import without_superscripts
 from initbench.errors import InitbenchError
 from initbench.files import written_whole
 from initbench.reporting.charts import rendering
@@ -122,7 +123,9 @@ class Figure:
             f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
             f'<rect width="100%" height="100%" fill="#fff"/>'
             f'<text x="{_MARGIN}" y="{_MARGIN + 14}" font-size="14">{escape(self.title)}</text>'
-            + (self.drawing.replace("<svg ", f"<svg {position}", 1) + "".join(lines)).replace(PAGE_INK, PAPER_INK)
+            + (_titled(self.drawing).replace("<svg ", f"<svg {position}", 1) + "".join(lines)).replace(
+                PAGE_INK, PAPER_INK
+            )
             + "</svg>\n"
         )
         return visible(text, KEPT)
@@ -180,7 +183,9 @@ class Figure:
         if title:
             paper["title"] = {"text": self.title, "limit": across - 12}
         paper.pop("usermeta", None)
-        fixed: dict[str, Any] = json.loads(json.dumps(paper).replace(f'"{PAGE_INK}"', f'"{PAPER_INK}"'))
+        # The font of papers lacks the superscript minus, and another font would replace the whole label.
+        text = without_superscripts(json.dumps(paper, ensure_ascii=False))
+        fixed: dict[str, Any] = json.loads(text.replace(f'"{PAGE_INK}"', f'"{PAPER_INK}"'))
         return fixed
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -200,6 +205,11 @@ class Figure:
         svg = re.sub(r'\bwidth="[\d.]+" height="[\d.]+"', inches, svg, count=1)
         described = re.sub(r"^(<svg [^>]*)>", lambda head: f'{head[1]} {MARKER} role="img">{words}', svg, count=1)
         return visible(described, KEPT)
+
+
+def _titled(drawing: str) -> str:
+    """Return a drawing whose marks have their words as titles, which appear on hover."""
+    return re.sub(r'(<path aria-label="([^"]*)"[^>]*)/>', r"\1><title>\2</title></path>", drawing)
 
 
 def _in_words(sentence: str) -> str:

@@ -8,20 +8,34 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from initbench.comparing.formatting import typeset
 from initbench.metric import Metric
-from initbench.reporting.charts.axis import Channel, axis, log_axis, outcome_axis, vertical, with_unit, worst_edge
+from initbench.reporting.charts.axis import (
+    Channel,
+    axis,
+    log_axis,
+    needs_log,
+    outcome_axis,
+    shared,
+    vertical,
+    with_unit,
+    worst_edge,
+)
 from initbench.reporting.charts.chart import Specification, chart
 from initbench.reporting.charts.legend import Entry, entries_of
-from initbench.reporting.charts.style import DIVERGED, LINE, THIN_DASH, THIN_LINE, Style, styles
+from initbench.reporting.charts.style import DIVERGED, LINE, THIN_DASH, THIN_LINE, WIDTH, Style, styles
 
 Row = Mapping[Any, Any]
 _DASHED = ("train", "before", "best")  # kinds of lines, thin and dashed beside the solid ones of test, after and stable
 _KINDS = {"before": "before tuning", "after": "after tuning", "stable": "largest stable rate", "best": "best rate"}
 _MOST_SYMBOLS = 12  # on a line, so that a page of many lines stays small
+_MOST_HOVERED = WIDTH  # layers with their name on hover: more have less than a pixel each
 _SYMBOL, _TRIANGLE = 34, 70  # sizes
-_DECADE = 10.0  # a wider range needs a logarithmic axis
+LEAST_PROFILED = 8
+"""The number of workloads below which a performance profile is a staircase of a few steps."""
 
 
 def lines(
@@ -33,6 +47,8 @@ def lines(
     worst: str = "top",
     apart: bool = False,
     diverged: str = "diverged",
+    marked: Sequence[float] = (),
+    named: Mapping[float, str] | None = None,
 ) -> Specification | None:
     """Return lines with bands; None if there is nothing to draw.
 
@@ -48,6 +64,8 @@ def lines(
         worst: the edge of the worst values, ``top`` or ``bottom``.
         apart: whether every point that diverged has a triangle, because each is of another network, or only the first.
         diverged: what a triangle means.
+        marked: values of the vertical axis that have a dashed line.
+        named: the names of values of x, which appear on hover.
     """
     points = [point for point in points if not math.isnan(point["value"])]
     series = {point["series"] for point in points}
@@ -57,7 +75,7 @@ def lines(
     ended: dict[tuple[float, str], dict[str, Any]] = {}  # one for each colour at a value of x
     for (name, style), kind in product(styles(colours).items(), kinds):
         line = [point for point in points if (point["series"], point["kind"]) == (name, kind)]
-        marks += _marks(line, style, log=y["scale"].get("type") == "log")
+        marks += _marks(line, style, y["scale"])
         lost = [point for point in line if not math.isfinite(point["value"])]
         for point in lost if apart else lost[:1]:
             triangle = {"x": point["x"], "colour": style.colour, "shape": DIVERGED, worst: point["words"]}
@@ -74,10 +92,15 @@ def lines(
     for (place, _), triangle in ended.items():  # of several at one place, each is seen behind the next
         marks.append(triangle | {"size": _TRIANGLE * left[place]})
         left[place] -= 1
+    marks += [{"marked": value} for value in marked]
+    for at, name in (named or {}).items():
+        low, high = x["scale"]["domain"]
+        marks.append({"from": max(at - 0.5, low), "to": min(at + 0.5, high), "name": name})
     return chart("lines", marks, x, vertical(y), legend)
 
 
-def _marks(line: Sequence[Row], style: Style, *, log: bool) -> list[dict[str, Any]]:
+def _marks(line: Sequence[Row], style: Style, scale: Mapping[str, Any]) -> list[dict[str, Any]]:
+    log = scale.get("type") == "log"
     finite = [point for point in line if math.isfinite(point["value"])]
     last, most = len(finite) - 1, _MOST_SYMBOLS - 1
     with_symbol = {round(i * last / most) for i in range(most + 1)} if last > most else set(range(last + 1))
@@ -91,8 +114,8 @@ def _marks(line: Sequence[Row], style: Style, *, log: bool) -> list[dict[str, An
         mark = {"x": point["x"], "value": point["value"], "line": f"{point['kind']} {point['series']}"}
         mark |= {"colour": style.colour, "dash": list(THIN_DASH if thin else style.dash)}
         mark |= {"width": THIN_LINE if thin else LINE}
-        if _has_band(point) and (point["low"] > 0 or not log):
-            mark |= {"low": point["low"], "high": point["high"]}
+        if _has_band(point):
+            mark |= {"low": max(point["low"], scale["domain"][0]) if log else point["low"], "high": point["high"]}
         marks.append(mark | ({"words": point["words"], **symbol} if i in with_symbol else {}))
     return marks
 
@@ -113,14 +136,22 @@ def _points(
     ]
 
 
-def _drawn(points: Sequence[Row]) -> list[float]:
+def _drawn(frame: pd.DataFrame, value: str, scale: float = 1.0) -> list[float]:
     """Return the values and the ends of bands that are drawn on the vertical axis."""
-    finite = [point for point in points if math.isfinite(point["value"])]
-    return [point["value"] for point in finite] + [p[end] for p in finite if _has_band(p) for end in ("low", "high")]
+    ends = scale * frame[[f"{value}_median", f"{value}_smallest", f"{value}_largest"]].to_numpy(dtype=float)
+    is_drawn = np.isfinite(ends[:, :1]) & (np.isfinite(ends) | [True, False, False])
+    is_drawn[:, 1:] &= np.isfinite(ends[:, 1:]).all(axis=1, keepdims=True)
+    return [float(end) for end in ends[is_drawn]]
 
 
 def line_panel(
-    curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, str], metric: Metric
+    curves: pd.DataFrame,
+    x: str,
+    title: str,
+    colours: Mapping[str, str],
+    metric: Metric,
+    *,
+    beside: pd.DataFrame | None = None,
 ) -> Specification | None:
     """Return one workload's outcomes: the median over the seeds, and a band from the smallest to the largest.
 
@@ -133,18 +164,21 @@ def line_panel(
         title: of the horizontal axis.
         colours: of all treatments, as from `style.colours`.
         metric: of the outcomes.
+        beside: the rows of all panels that share the vertical axis (`axis.shared`); by default only these.
 
     Returns:
         None if there is nothing to draw.
     """
     curves = curves.dropna(subset=x)
-    points = _points(curves, x, "outcome", "split", lambda row: _outcome_words(row, x, metric), metric.scale)
-    if not (shown := _drawn(points)):
+    if not (shown := _drawn(curves, "outcome", metric.scale)):
         return None
+    points = _points(curves, x, "outcome", "split", lambda row: _outcome_words(row, x, metric), metric.scale)
     is_depth, places = x == "depth", sorted({point["x"] for point in points})
     low = places[0] if is_depth else min(0, places[0])
     across = axis(title, (low, places[-1]), ticks=places if is_depth else None, padding=10)
-    up = outcome_axis(metric, shown)
+    if is_depth and needs_log(places):
+        across |= {"title": f"{title}, log scale", "scale": across["scale"] | {"type": "log"}}
+    up = outcome_axis(metric, shown if beside is None else shared(shown, _drawn(beside, "outcome", metric.scale)))
     return lines(points, colours, across, up, worst=worst_edge(metric), apart=is_depth)
 
 
@@ -171,6 +205,9 @@ def value_panel(
     log_x: bool = False,
     log_y: bool | None = None,
     unfinished: str = "not finite",
+    marked: Sequence[float] = (),
+    named: Mapping[float, str] | None = None,
+    beside: pd.DataFrame | None = None,
 ) -> Specification | None:
     """Return the lines of a quantity: the median over the seeds, and a band from the smallest to the largest.
 
@@ -190,23 +227,27 @@ def value_panel(
         log_y: whether the vertical axis is; by default if no value is negative and the positive ones reach over more
             than a decade.
         unfinished: what a triangle means.
+        marked: values that have a dashed line; on a logarithmic axis the positive ones.
+        named: the names of values of x, which appear on hover.
+        beside: the rows of all panels that share the vertical axis (`axis.shared`); by default only these.
 
     Returns:
         None if there is nothing to draw.
     """
     values = values.dropna(subset=[x, "value_median"])
     values = values[values[x] > 0] if log_x else values
+    if not (shown := _drawn(values, "value")):
+        return None
     at = place or (lambda row: f"{x} {row[x]:,g}")
     points = _points(values, x, "value", "kind", lambda row: _value_words(row, at))
-    if not (shown := _drawn(points)):
-        return None
+    shown = [*(shown if beside is None else shared(shown, _drawn(beside, "value"))), *marked]
     positive = [value for value in shown if value > 0]
-    if log_y is None:
-        log_y = min(shown) >= 0 and bool(positive) and max(positive) > _DECADE * min(positive)
+    is_log = bool(positive) and (needs_log(shown) if log_y is None else log_y)
     places = [float(point["x"]) for point in points]
     x_axis = log_axis(across, places, 1.1, padding=10) if log_x else _places_axis(across, sorted(set(places)))
-    y_axis = log_axis(up, positive) if log_y and positive else axis(up, nice=True)
-    return lines(points, colours, x_axis, y_axis, apart=True, diverged=unfinished)
+    y_axis = log_axis(up, positive) if is_log else axis(up, (min(shown), max(shown)), nice=True)
+    marked = [value for value in marked if value > 0 or not is_log]
+    return lines(points, colours, x_axis, y_axis, apart=True, diverged=unfinished, marked=marked, named=named)
 
 
 def _places_axis(title: str, places: list[float]) -> Channel:
@@ -226,8 +267,8 @@ def _value_words(row: Row, place: Callable[[Row], str]) -> str:
 
 
 def number(value: float) -> str:
-    """Return a value in three digits: ``0.012``, ``1.5e-07``, or ``not finite``."""
-    return f"{value:.3g}" if math.isfinite(value) else "not finite"
+    """Return a value in three digits: ``0.012``, ``1.5·10⁻⁷``, or ``not finite``."""
+    return typeset(f"{value:.3g}") if math.isfinite(value) else "not finite"
 
 
 def layer_panel(
@@ -237,8 +278,9 @@ def layer_panel(
     *,
     axis: str = "layer, from the input to the output",
     log: bool | None = None,
+    **options: Any,
 ) -> Specification | None:
-    """Return one workload's values by layer, as `value_panel` draws them.
+    """Return one workload's values by layer, as `value_panel` draws them, with the layers' names on hover.
 
     Args:
         values: as for `value_panel`, with ``layer`` (its name), ``place`` (in the model's order, from 0) and maybe
@@ -247,6 +289,7 @@ def layer_panel(
         colours: of all treatments, as from `style.colours`.
         axis: title of the horizontal axis.
         log: whether the vertical axis is logarithmic.
+        **options: of `value_panel`.
     """
     units = [unit for unit in values["unit"].dropna().unique() if unit] if "unit" in values else []
     up = with_unit(title, units[0] if len(units) == 1 else "")
@@ -254,11 +297,19 @@ def layer_panel(
     def layer(row: Row) -> str:
         return f"layer {row['place']:g} ({row['layer']})"
 
-    return value_panel(values, "place", axis, up, colours, place=layer, log_y=log)
+    named = {float(row["place"]): layer(row) for row in values.to_dict("records")}
+    if len(named) > _MOST_HOVERED:
+        named = {}
+    return value_panel(values, "place", axis, up, colours, place=layer, log_y=log, named=named, **options)
 
 
 def tuning_panel(
-    values: pd.DataFrame, colours: Mapping[str, str], *, axis: str = "steps of the tuner", log: bool | None = True
+    values: pd.DataFrame,
+    colours: Mapping[str, str],
+    *,
+    axis: str = "steps of the tuner",
+    log: bool | None = True,
+    **options: Any,
 ) -> Specification | None:
     """Return one workload's objectives over the steps of their tuners, as `value_panel` draws them.
 
@@ -267,10 +318,11 @@ def tuning_panel(
         colours: of all treatments, as from `style.colours`.
         axis: title of the horizontal axis.
         log: whether the vertical axis is logarithmic.
+        **options: of `value_panel`.
     """
     quantities = values["quantity"].unique()
     title = quantities[0] if len(quantities) == 1 else "objective"
-    return value_panel(values, "step", axis, title, colours, log_y=log)
+    return value_panel(values, "step", axis, title, colours, log_y=log, **options)
 
 
 def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]) -> Specification:
@@ -290,6 +342,6 @@ def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]
             words = f"{name}: within a factor of {tau:.3g} of the best on {100 * share:.0f} % of the workloads"
             rows.append({"tau": float(tau), "share": 100 * float(share), **look} | ({"words": words} if rises else {}))
         rows.append({"tau": end, "share": 100 * float(profile.iloc[-1]), **look})
-    x = log_axis(title, (1, end), 1, padding=6) | {"axis": {"tickCount": 5, "format": "~g"}}
+    x = log_axis(title, (1, end), 1, padding=6) | {"title": title}
     y = axis("share of the workloads (%)", (0, 100), padding=4)
     return chart("profile", rows, x, y, entries_of(colours, set(map(str, profiles.columns))))

@@ -30,7 +30,8 @@ def forest_panel(
 ) -> Specification | None:
     """Return a forest plot, its rows in the order given; None if no estimate is finite.
 
-    Estimates that are not finite are left out. `zero`, the value of no effect, has a line.
+    Estimates with the same label share a row; those that are not finite are left out. `zero`, the value of no effect,
+    has a line.
     """
     marks: list[dict[str, Any]] = []
     for label, estimate, words, pooled in rows:
@@ -40,10 +41,10 @@ def forest_panel(
             marks.append(mark | ({"low": estimate.low, "high": estimate.high} if estimate.has_interval else {}))
     if not marks:
         return None
-    height, names = _ESTIMATE * len(marks), names_axis([mark["label"] for mark in marks])
+    labels = list(dict.fromkeys(mark["label"] for mark in marks))
     marks += [] if zero is None else [{"zero": zero}]
     x = axis(title, domain, padding=0) if domain else axis(title, nice=True)
-    return chart("forest", marks, x, names, height=height)
+    return chart("forest", marks, x, names_axis(labels), height=_ESTIMATE * len(labels))
 
 
 class Bar(NamedTuple):
@@ -55,15 +56,16 @@ class Bar(NamedTuple):
     words: str  # for a screen reader
 
 
-def spending_panel(bars: Sequence[Bar], title: str, missed: str = "target not met") -> Specification | None:
+def spending_panel(
+    bars: Sequence[Bar], title: str, missed: str = "target not met", beside: Sequence[Bar] = ()
+) -> Specification | None:
     """Return one bar for each treatment, in the order given: what it spends before training, then in training.
 
     Bars of unknown cost are left out. `missed` is written beside the bar of a treatment that does not meet the target.
-    None if there is nothing to draw.
+    The axis has room for the bars `beside`, which other panels draw. None if there is nothing to draw.
     """
-    bars = [bar for bar in bars if math.isfinite(bar.before) and not math.isnan(bar.total)]
-    ends = [end for bar in bars for end in (bar.before, bar.total) if math.isfinite(end)]
-    if not any(ends):
+    bars, beside = _known(bars), _known([*bars, *beside])
+    if not any(bar.before > 0 or 0 < bar.total < math.inf for bar in bars):
         return None
     marks: list[dict[str, Any]] = []
     for label, before, total, words in bars:
@@ -76,6 +78,10 @@ def spending_panel(bars: Sequence[Bar], title: str, missed: str = "target not me
     colours = {mark.get("colour") for mark in marks}
     meanings = {_BEFORE: "before training", _TRAINING: "training until the target"}
     legend = [Entry(meaning, colour, "square") for colour, meaning in meanings.items() if colour in colours]
-    room = [bar.before / (1 - _WORDS) for bar in bars if math.isinf(bar.total)]
-    x, names = axis(title, (0, max([1.02 * max(ends), *room])), padding=0), names_axis([bar.label for bar in bars])
+    end = max(bar.before / (1 - _WORDS) if math.isinf(bar.total) else 1.02 * bar.total for bar in beside)
+    x, names = axis(title, (0, end), padding=0), names_axis([bar.label for bar in bars])
     return chart("spending", marks, x, names, legend, height=_BAR * len(bars))
+
+
+def _known(bars: Sequence[Bar]) -> list[Bar]:
+    return [bar for bar in bars if math.isfinite(bar.before) and not math.isnan(bar.total)]

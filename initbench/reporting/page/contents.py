@@ -12,6 +12,7 @@ import pandas as pd
 from initbench.comparing.labels import with_contents
 from initbench.ledger import TrialRecord
 from initbench.reporting.answer import Answer
+from initbench.reporting.charts.figure import Figure
 from initbench.reporting.conditions import conditions, differing, effective, fields_text
 from initbench.reporting.facts_line import facts_line
 from initbench.reporting.heat_map import HeatMap
@@ -87,6 +88,15 @@ def by_subject(sentences: Sequence[Sentence]) -> dict[str, list[Sentence]]:
     for sentence in sentences:
         grouped.setdefault(sentence.subject, []).append(sentence)
     return {subject: said for subject, said in grouped.items() if said}
+
+
+def in_rows(figures: Sequence[Figure]) -> list[list[Figure]]:
+    """Return figures in rows: one for each subject if a subject has several, else all in one."""
+    rows: dict[str, list[Figure]] = defaultdict(list)
+    for figure in figures:
+        rows[figure.subject].append(figure)
+    is_grid = any(subject and len(own) > 1 for subject, own in rows.items())
+    return list(rows.values()) if is_grid else [list(figures)]
 
 
 def head_of(table: Table, rows: int) -> tuple[list[list[str]], int]:

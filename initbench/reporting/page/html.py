@@ -15,7 +15,7 @@ from initbench.reporting.answer import Answer
 from initbench.reporting.charts.legend import Entry
 from initbench.reporting.heat_map import MARKS, HeatColumn, HeatMap
 from initbench.reporting.page import shades
-from initbench.reporting.page.contents import Contents, by_subject, head_of
+from initbench.reporting.page.contents import Contents, by_subject, head_of, in_rows
 from initbench.reporting.page.glossary import Glossary, words_of
 from initbench.reporting.page.svg import drawn
 from initbench.reporting.plain_data import KEPT, plain_data
@@ -44,6 +44,7 @@ def html_pieces(contents: Contents) -> Iterator[str]:
         "by_subject": by_subject,
         "drawn": drawn,
         "explained": Glossary().explain,
+        "in_rows": in_rows,
         "head": lambda table: head_of(table, _MOST_ROWS),
         "step": lambda level: None if math.isnan(level) else shades.step(level),
         "as_json": as_json,

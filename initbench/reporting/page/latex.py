@@ -39,7 +39,6 @@ _SPECIAL = {
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "→": r"$\to$",
-    "²": "$^2$",
     "ρ": r"$\rho$",
     "ε": r"$\varepsilon$",
     "σ": r"$\sigma$",
@@ -47,6 +46,7 @@ _SPECIAL = {
     "τ": r"$\tau$",
     "Δ": r"$\Delta$",
 } | {sign: rf"\{sign}" for sign in "{}$&#_%"}
+_SPECIAL |= {high: f"$^{low}$" for high, low in zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True)}
 _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 
 

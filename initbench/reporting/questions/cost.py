@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from initbench.comparing.formatting import count, counted, duration, listed, steps
+from initbench.comparing.formatting import counted, duration, listed, steps
 from initbench.comparing.labels import label_of
 from initbench.errors import ArgumentError
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.lines import profile_panel
+from initbench.reporting.charts.lines import LEAST_PROFILED, profile_panel
 from initbench.reporting.charts.rows import Bar, spending_panel
 from initbench.reporting.comparison_sentences import left_out_remark
 from initbench.reporting.file_names import file_names
@@ -103,7 +104,8 @@ def cost(results: Results | str | Path, *, target: float | None = None, workload
         remarks.append(f"There is no target if nothing trains: {', '.join(without)}.")
     if facts.is_over_workloads:
         sentences.append(_fastest_sentence(fastest(facts.whole.table), results))
-        figures.append(_profile_figure(facts, target_note, sentences[-1], results))
+        if len(facts.whole.table) >= LEAST_PROFILED:
+            figures.append(_profile_figure(facts, target_note, sentences[-1], results))
         unknown = costs["initialization_steps"].isna().any()
         left = left_out_remark(facts.whole, results, "ran with a cost that the records tell" if unknown else "ran")
         remarks += [left] if left else []
@@ -165,8 +167,7 @@ def cost_texts(results: Results) -> dict[str, str]:
             continue
         taken = duration(seconds) if seconds < 10 or seconds >= 100 else f"{seconds:.0f}\N{NO-BREAK SPACE}s"
         timed = f" · {taken}" if comparable and math.isfinite(seconds) else ""
-        text = f"{count(math.ceil(spent_steps))} step{'s' if spent_steps > 1 else ''}{timed}"
-        texts[str(treatment)] = text if spent_steps > 0 else "none"
+        texts[str(treatment)] = f"{_step_words(steps(spent_steps))}{timed}" if spent_steps > 0 else "none"
     return texts
 
 
@@ -201,12 +202,15 @@ def spent_sentence(costs: Spent, treatment: str, display: Callable[[str], str] =
 def _amount(spending: Spending) -> str:
     """Return ``450 steps, 2.7 times the training``."""
     low, high = steps(spending.least), steps(spending.most)
-    plural = "" if high in {"1", "less than 1"} else "s"
-    text = f"{high} step{plural}" if low == high else f"{low} to {high} steps"
+    text = _step_words(high if low == high else f"{low} to {high}")
     if math.isnan(spending.most_times):
         return text
     least, most = _times(spending.least_times), _times(spending.most_times)
     return f"{text}, {least if least == most else f'up to {most}'} the training"
+
+
+def _step_words(number: str) -> str:
+    return f"{number} step{'' if number in {'1', 'less than 1'} else 's'}"
 
 
 def _times(ratio: float) -> str:
@@ -229,16 +233,16 @@ def _spending_figures(frame: pd.DataFrame, facts: Cost, results: Results) -> tup
     """Return what every treatment spends until the target, on each workload that has something to draw."""
     labels, left = drawn(frame, "workload", "costs.csv")
     files, figures = file_names(labels, "spent-"), []
-    for label in labels:
+    bars_on: dict[str, list[Bar]] = {label: [] for label in labels}
+    # The least in all first; what misses the target last, in the order of what it spent before training.
+    ordered = frame.sort_values(["steps_to_target", "initialization_steps"], kind="stable")
+    for row in ordered[ordered["workload"].isin(labels)].to_dict("records"):
+        before, total = row["initialization_steps"], row["steps_to_target"]
+        name = results.names.treatment_in_figure(row["treatment"])
+        bars_on[row["workload"]].append(Bar(name, before, total, f"{name}: {_spent_until(before, total)}"))
+    for label, bars in bars_on.items():
         metric, where = results.metric_of[label], results.names.workload(label)
-        # The least in all first; what misses the target last, in the order of what it spent before training.
-        own = frame[frame["workload"] == label].sort_values(["steps_to_target", "initialization_steps"], kind="stable")
-        bars = []
-        for row in own.to_dict("records"):
-            before, total = row["initialization_steps"], row["steps_to_target"]
-            name = results.names.treatment_in_figure(row["treatment"])
-            bars.append(Bar(name, before, total, f"{name}: {_spent_until(before, total)}"))
-        if panel := spending_panel(bars, "compute (training steps)"):
+        if panel := spending_panel(bars, "compute (training steps)", beside=list(chain(*bars_on.values()))):
             title = f"Compute to a {metric.title} of {metric.beside_title.text(facts.targets[label])}: {where}"
             alt = f"{title}. {'; '.join(bar.words for bar in bars)}."
             figures.append(Figure(files[label], title, alt, panel, subject=where))

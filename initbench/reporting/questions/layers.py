@@ -166,7 +166,7 @@ def _figures(profiles: pd.DataFrame, results: Results) -> tuple[list[Figure], li
         files, what = file_names(labels, f"{probe}-"), quantities[str(probe)]
         for label in labels:
             part, where = own[own["workload"] == label], results.names.workload(label)
-            panel, over, note = _panel(part, what, colours)
+            panel, over, note = _panel(part, what, colours, own)
             title = f"{capitalized(what)} by {over}: {where}"
             if panel is None:
                 left.append(f"{capitalized(what)} on {where} has no finite value, so nothing is drawn.")
@@ -186,15 +186,18 @@ def weights(frame: pd.DataFrame, within: Sequence[str]) -> pd.DataFrame:
     return own.assign(place=own.groupby(list(within), sort=False)["place"].rank(method="dense") - 1)
 
 
-def _panel(part: pd.DataFrame, what: str, colours: dict[str, str]) -> tuple[Specification | None, str, str]:
+def _panel(
+    part: pd.DataFrame, what: str, colours: dict[str, str], beside: pd.DataFrame
+) -> tuple[Specification | None, str, str]:
     """Return a workload's panel, what its horizontal axis is, and a note on what it leaves out."""
     if part["form"].iloc[0] == "per_layer":
         own = weights(part, ["workload"])
         note = "Weights alone; the table has every parameter." if len(own) < len(part) else ""
         axis = WEIGHT_AXIS if own["layer"].str.endswith("weight").all() else "layer, from the input to the output"
-        return layer_panel(own, what, colours, axis=axis), "layer", note
+        beside = weights(beside, ["workload"])
+        return layer_panel(own, what, colours, axis=axis, beside=beside), "layer", note
     over, unit = part["over"].iloc[0] or "place", part["unit"].iloc[0]
-    return value_panel(part, "place", over, with_unit(what, unit), colours), over, ""
+    return value_panel(part, "place", over, with_unit(what, unit), colours, beside=beside), over, ""
 
 
 def _alt(part: pd.DataFrame) -> str:

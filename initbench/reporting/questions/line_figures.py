@@ -57,7 +57,12 @@ def in_words(frame: pd.DataFrame, results: Results) -> tuple[pd.DataFrame, dict[
 
 
 def line_figures(
-    frame: pd.DataFrame, column: str, titles: Mapping[str, str], kind: Kind, results: Results, split_note: str = ""
+    frame: pd.DataFrame,
+    column: str,
+    titles: Mapping[str, str],
+    kind: Kind,
+    results: Results,
+    beside: pd.DataFrame | None = None,
 ) -> dict[str, Figure]:
     """Return the figures that can be drawn, by label.
 
@@ -67,18 +72,19 @@ def line_figures(
         titles: label → display text, for the labels to draw.
         kind: of figure.
         results: that it is of.
-        split_note: note of a figure with lines of both splits.
+        beside: the rows of all figures that share the vertical axis; by default those of the frame.
     """
+    beside = frame if beside is None else beside
+    beside = beside[beside[column].isin(list(titles))]
     shown, colours = in_words(frame[frame[column].isin(list(titles))], results)
     names, figures = file_names(list(titles), kind.prefix), {}
     for label, own in shown.groupby(column, sort=False):
         metric, name = results.metrics[own["metric"].iloc[0]], titles[str(label)]
-        if panel := line_panel(own, kind.x, kind.axis, colours, metric):
+        same = beside[beside["metric"] == metric.name]
+        if panel := line_panel(own, kind.x, kind.axis, colours, metric, beside=same):
             title = f"{capitalized(metric.title)} {kind.suffix}: {name}"
-            note = split_note if "split" in own else ""
-            figures[str(label)] = Figure(
-                names[str(label)], title, _alt(title, own, kind.x, metric), panel, note, subject=name
-            )
+            alt = _alt(title, own, kind.x, metric)
+            figures[str(label)] = Figure(names[str(label)], title, alt, panel, subject=name)
     return figures
 
 

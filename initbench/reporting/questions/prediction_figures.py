@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from initbench.comparing.formatting import capitalized, counted, quotient
+from initbench.comparing.formatting import capitalized, counted, quotient, typeset
+from initbench.reporting.charts.axis import needs_log
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.reporting.charts.scatter import Against, scatter_panels
@@ -19,8 +20,6 @@ from initbench.reporting.results import Results
 from initbench.reporting.sizes import plain_words
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.probes import ALL_VALUES, ProbeResult
-
-_MUCH = 10  # times the smallest value: a wider span is only seen on a logarithmic axis
 
 
 def prediction_figures(probes: Sequence[ProbeResult], results: Results, workload: str = "") -> list[Figure]:
@@ -56,7 +55,7 @@ def _forest(result: ProbeResult, results: Results) -> Figure | None:
             results.names.workload(row["workload"]),
             Estimate(*(row[k] for k in ("rho", "rho_low", "rho_high", "n"))),
         )
-        rows.append(ForestRow(name, rho, f"{name}: ρ = {plain_words(rho, '{:+.2f}')}."))
+        rows.append(ForestRow(name, rho, f"{name}: ρ = {typeset(plain_words(rho, '{:+.2f}'))}."))
     note = f"Spearman’s ρ over the {treatments} of each {noun}, with its 95 % interval."
     left_out = len(result.by_workload) - len(rows)
     if result.test.is_testable and math.isfinite(result.rho.value) and len(rows) > 1:
@@ -103,7 +102,7 @@ def _every_probe(probes: Sequence[ProbeResult], results: Results) -> Figure | No
 
 def _pooled_words(what: str, estimate: Estimate, unit: str) -> str:
     ends = f"95 % interval {estimate.low:+.2f} to {estimate.high:+.2f}, " if estimate.has_interval else ""
-    return f"{what} {estimate.value:+.2f} ({ends}n = {estimate.n} {unit})"
+    return f"{what} {typeset(f'{estimate.value:+.2f} ({ends}n = {estimate.n}')} {unit})"
 
 
 def _outcome_figures(result: ProbeResult, results: Results, only: str) -> list[Figure]:
@@ -122,8 +121,14 @@ def _outcome_figures(result: ProbeResult, results: Results, only: str) -> list[F
     for workload, panel in panels.items():
         name, undrawn = results.names.workload(workload), int((~drawable[workload]).sum())
         title = f"{capitalized(results.metric_of[workload].title)} against {words}"
-        note = f"Not drawn, because the {words} is not finite: {counted(undrawn, 'trial')}." if undrawn else ""
+        low, high = panel["layer"][0]["encoding"]["x"]["scale"]["domain"]
+        beyond = sum(not low <= mark["x"] <= high for mark in panel["datasets"]["marks"])
+        notes = [
+            f"Not drawn, because the {words} is not finite: {counted(undrawn, 'trial')}." if undrawn else "",
+            f"Beyond the axis, and drawn at its end: {counted(beyond, 'diverged trial')}." if beyond else "",
+        ]
         alt = f"{title} on {name}: {_alt(workload, against, words, results)}"
+        note = " ".join(filter(None, notes))
         figures.append(Figure(names[workload], f"{title}: {name}", alt, panel, note, subject=name))
     return figures
 
@@ -134,8 +139,7 @@ def _against(result: ProbeResult, results: Results) -> Against:
         return Against()
     values, title = results.trials[result.column], result.probe.replace("_", " ")
     values = values[np.isfinite(values)]
-    log = bool((values > 0).all() and values.max() > _MUCH * values.min())
-    return Against(result.column, f"{title}, log scale" if log else title, log, "saturated")
+    return Against(result.column, title, bool((values > 0).all()) and needs_log(list(values)), "saturated")
 
 
 def _alt(workload: str, against: Against, words: str, results: Results) -> str:

@@ -138,8 +138,9 @@ def _figures(curves: pd.DataFrame, results: Results) -> tuple[list[Figure], list
     """Return the curves of each workload by step and by compute, and a sentence if some workloads are not drawn."""
     labels, left = drawn(curves, "workload", "curves.csv")
     titles = {label: results.names.workload(label) for label in labels}
-    by_step = line_figures(_both_splits(curves, results), "workload", titles, _STEPS, results, _NOTE)
-    by_compute = line_figures(curves, "workload", titles, _COMPUTE, results)
+    both = _both_splits(curves, results)
+    by_step = line_figures(both, "workload", titles, _STEPS, results)
+    by_compute = line_figures(curves, "workload", titles, _COMPUTE, results, both)
     return [kind[label] for label in labels for kind in (by_step, by_compute) if label in kind], left
 
 

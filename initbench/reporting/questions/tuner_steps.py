@@ -89,9 +89,8 @@ def _figures(facts: pd.DataFrame, names: Names, sentences: Sequence[Sentence], r
         what = quantities[str(probe)]
         files = file_names(list(dict.fromkeys(map(str, of_probe["workload"]))), f"steps-{probe}-")
         for workload, own in of_probe.groupby("workload", sort=False):
-            panel = value_panel(
-                own.assign(treatment=own["treatment"].map(texts)), "steps", "steps of the tuner", what, palette
-            )
+            shown = own.assign(treatment=own["treatment"].map(texts))
+            panel = value_panel(shown, "steps", "steps of the tuner", what, palette, beside=of_probe)
             if panel is not None:
                 where = names.workload(str(workload))
                 title = f"{capitalized(what)} by the tuner’s steps: {where}"

@@ -200,9 +200,12 @@ def tuning_figures(facts: Tuning, results: Results) -> tuple[list[Figure], list[
     for prefix, what, values, file in by_layer:
         labels, remark = drawn(values, "workload", file)
         title = f"{capitalized(what)}, by layer"
-        panel = partial(layer_panel, title=what.removesuffix(_BOTH), axis=WEIGHT_AXIS)
+        marked = (0, 1) if values is facts.factors else ()
+        panel = partial(layer_panel, title=what.removesuffix(_BOTH), axis=WEIGHT_AXIS, marked=marked)
         figures += _by_workload(weights(values, ["workload"]), labels, prefix, title, panel, results)
         remarks += remark
+    if (facts.factors["value_smallest"] < 0).any():
+        remarks.append("A scale factor of 1 leaves a weight as it is; a negative one flips its sign.")
     return [*figures, *_by_depth(facts, results)], list(dict.fromkeys(remarks))
 
 
@@ -227,7 +230,7 @@ def _by_workload(
     files = file_names(labels, prefix)
     for label in labels:
         values = shown[shown["workload"] == label]
-        panel = draw(values, colours=colours) if len(values) else None
+        panel = draw(values, colours=colours, beside=shown) if len(values) else None
         if panel is not None:
             where = results.names.workload(label)
             whole = f"{title}: {where}"

@@ -11,7 +11,7 @@ from made_page import HOSTILE, FakeFigure, all_states, answer, bolded, contents,
 
 from initbench.comparing.labels import Name
 from initbench.reporting.heat_map import STATES, HeatCell, HeatColumn, HeatMap, HeatRow
-from initbench.reporting.page.contents import OverviewView
+from initbench.reporting.page.contents import OverviewView, in_rows
 from initbench.reporting.page.html import render_html
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
@@ -209,6 +209,12 @@ def test_sentences_have_their_names_in_bold_and_say_what_is_open():
     assert [words(item) for item in items] == [str(sentence) for sentence in said]
     assert [item.attributes.get("class") == "open" for item in items] == [sentence.is_open for sentence in said]
     assert [tuple(bold.text for bold in item.all("b")) for item in items] == [sentence.bold for sentence in said]
+
+
+def test_figures_of_one_subject_stand_in_one_row():
+    figures = [FakeFigure(name, name, name, subject=subject) for name, subject in ("ax", "by", "cx", "d ")]
+    assert [[figure.name for figure in row] for row in in_rows(figures)] == [["a", "c"], ["b"], ["d"]]
+    assert in_rows(figures[:2]) == [figures[:2]]  # one measure: side by side
 
 
 def test_many_subjects_stand_behind_the_first_twelve():
