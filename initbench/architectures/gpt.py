@@ -5,8 +5,7 @@ Modules are named as in GPT-2's code: wte, wpe, h, ln_1, attn, c_proj, ln_2, mlp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -203,16 +202,12 @@ def _check_size(depth: int, width: int, heads: int, positions: Positions) -> Non
         raise ArgumentError(f"must make width / heads even for rotary positions, got {width} / {heads}", "heads")
 
 
-def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
-    return Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST)
-
-
 @register_architecture(
     "gpt",
     tasks=("language_modelling",),
     schemes=STATED,
     reference="Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), 2019",
-    shallow=_shallow,
+    shallow=lambda arguments: Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST),
 )
 class GPT(nn.Module):
     """Decoder-only Transformer, by default GPT-2 with 124 million parameters, but without its dropout of 0.1.

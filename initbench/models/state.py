@@ -99,7 +99,7 @@ def batch_norms(model: nn.Module) -> list[_BatchNorm]:
 
 
 def evaluate_but_batch_norm(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
-    """Put a model into eval mode, but BatchNorm into `mode`; return which statistics it uses, None without BatchNorm."""
+    """Put a model into eval mode and BatchNorm into `mode`; return which statistics it uses, None without BatchNorm."""
     model.eval()
     layers = batch_norms(model)
     for layer in layers:
