@@ -26,12 +26,7 @@ StrideIn = Literal["first", "second"]
 
 @dataclass(frozen=True, kw_only=True)
 class WideStyle(Style):
-    """The common style of all blocks: the arguments of `wrn` by their names, and whether there are skips.
-
-    Raises:
-        ArgumentError: a factor is impossible, a norm or biases are combined with a scheme, or norm_placement,
-            sum_factor or multiplier has no meaning with the norm.
-    """
+    """The common style of all blocks: the arguments of `wrn` by their names, and whether there are skips."""
 
     dropout: float = 0.0
     residual: bool = True
@@ -62,17 +57,11 @@ class Block(nn.Module):
 
     Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4); a scheme puts its
     own parts there, and before each activation and convolution. If the number of channels changes, a 1×1 convolution of
-    the normalized and activated input replaces the skip, as in the paper's code.
+    the normalized and activated input replaces the skip, as in the paper's code. One of the two convolutions, and the
+    projection, have the stride. The branch is dropped at the rate `drop_path`, 0 without a skip.
 
     With x the skip and f the branch, the block returns N(s · (x + b · f)). N is the identity and s = b = 1, except in
     the variants of De & Smith (NeurIPS 2020) from their response to the reviewers.
-
-    Args:
-        in_channels: channels of the input.
-        out_channels: channels of the output.
-        stride: stride of one of the convolutions and of the projection.
-        style: style of all blocks.
-        drop_path: rate at which the branch is dropped; 0 without a skip.
     """
 
     def __init__(

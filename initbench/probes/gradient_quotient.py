@@ -99,20 +99,9 @@ def quotient_and_gradients(
 ) -> tuple[Tensor, list[Tensor | None]]:
     """Return GQ, 0-dim, and the gradient for each parameter, None for parameters that the loss does not use.
 
-    GQ is differentiable except under `torch.no_grad`.
-
-    Args:
-        model: the model that the loss belongs to.
-        losses: one function that returns the batch's loss from the model's forward pass, or several that add up to it
-            (see `losses_of`) and are in memory one at a time.
-        parameters: the tensors that g and H are taken over.
-        eps: ε0 of equation (1).
-        norm: see `gradient_quotient`.
-        method: see `gradient_quotient`.
-
-    Raises:
-        ArgumentError: `norm` or `method` has an unknown value.
-        ArgumentError: one of `parameters` does not belong to the model, as finite differences require.
+    GQ is differentiable except under `torch.no_grad`. `losses` is one function that returns the batch's loss from the
+    model's forward pass, or several that add up to it (see `losses_of`) and are in memory one at a time. For finite
+    differences all parameters must belong to the model. See `gradient_quotient` for `eps`, `norm` and `method`.
     """
     if method not in {"exact", "finite_difference"}:
         raise ArgumentError(f"must be exact or finite_difference, got {method!r}", "method")

@@ -20,15 +20,9 @@ _FOLDER = Path(__file__).parents[1] / "recipes"
 
 @dataclass(frozen=True)
 class NamedRecipe:
-    """A recipe that suites can start from.
+    """A recipe that suites can start from, see `register_recipe`.
 
-    Attributes:
-        name: the name used in suites.
-        fields: the fields of `Recipe` that it sets, as a suite would write them; all others keep their defaults.
-        origin: the file or module that defines it.
-        description: one line, optionally followed by an empty line and further text.
-        reference: the paper or code that it follows.
-        sources: field → source of its value, if known.
+    All other fields keep their defaults; `origin` is the file or module that defines it.
     """
 
     name: str
