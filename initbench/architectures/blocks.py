@@ -130,5 +130,4 @@ def make_drop_path(rate: float) -> nn.Module:
         return nn.Identity()
     from torchvision.ops import StochasticDepth
 
-    layer: nn.Module = StochasticDepth(rate, mode="row")
-    return layer
+    return StochasticDepth(rate, mode="row")

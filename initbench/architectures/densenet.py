@@ -27,8 +27,7 @@ class Unit(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, H, W)."""
-        result: Tensor = self.convolution(self.activation(self.norm(x)))
-        return result
+        return self.convolution(self.activation(self.norm(x)))
 
 
 class DenseLayer(nn.Module):
@@ -143,5 +142,4 @@ class DenseNet(nn.Module):
         x = first(self.stem(x))
         for transition, block in zip(self.transitions, others, strict=True):
             x = block(self.pool(transition(x)))
-        logits: Tensor = self.classifier(self.activation(self.norm(x)).mean((2, 3)))
-        return logits
+        return self.classifier(self.activation(self.norm(x)).mean((2, 3)))

@@ -117,7 +117,7 @@ class Attention(nn.Module):
             self.rotary(q), self.rotary(k), v, dropout_p=self.attn_dropout if self.training else 0.0, is_causal=True
         )
         result: Tensor = self.c_proj(self.bias_b(mixed.transpose(1, 2).flatten(2)))
-        return self.multiplier(self.resid_dropout(result))  # type: ignore[no-any-return]
+        return self.multiplier(self.resid_dropout(result))
 
 
 class FeedForward(nn.Module):
@@ -152,7 +152,7 @@ class FeedForward(nn.Module):
             hidden = self.act(self.bias_b(self.c_fc(x)))
         else:
             hidden = self.act(self.bias_b(self.c_gate(x))) * self.c_fc(x)
-        return self.multiplier(self.dropout(self.c_proj(self.bias_c(hidden))))  # type: ignore[no-any-return]
+        return self.multiplier(self.dropout(self.c_proj(self.bias_c(hidden))))
 
 
 class Block(nn.Module):
@@ -177,9 +177,9 @@ class Block(nn.Module):
         """Map (N, T, width) to (N, T, width)."""
         if self.post:
             x = self.ln_1(x + self.attn(x))
-            return self.ln_2(x + self.mlp(x))  # type: ignore[no-any-return]
+            return self.ln_2(x + self.mlp(x))
         x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))  # type: ignore[no-any-return]
+        return x + self.mlp(self.ln_2(x))
 
 
 def make_norm(kind: NormType, width: int, *, bias: bool) -> nn.Module:
@@ -294,5 +294,4 @@ class GPT(nn.Module):
         x = self.drop(x)
         for block in self.h:
             x = block(x)
-        logits: Tensor = self.lm_head(self.bias_f(self.ln_f(x)))
-        return logits
+        return self.lm_head(self.bias_f(self.ln_f(x)))

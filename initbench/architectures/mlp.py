@@ -146,5 +146,4 @@ class ResidualMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
-        logits: Tensor = self.classifier(self.blocks(self.stem(x.flatten(1))))
-        return logits
+        return self.classifier(self.blocks(self.stem(x.flatten(1))))

@@ -48,8 +48,7 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
-        result: Tensor = self.activation(self.bias_b(self.norm(self.convolution(self.bias_a(x)))))
-        return result
+        return self.activation(self.bias_b(self.norm(self.convolution(self.bias_a(x)))))
 
 
 def make_branch(in_channels: int, channels: int, stride: int, kind: BlockKind, style: Style) -> nn.Sequential:
@@ -102,8 +101,7 @@ class Block(nn.Module):
             else:
                 shortcut = shortcut[:, :, :: self.stride, :: self.stride]
                 shortcut = pad(shortcut, (0, 0, 0, 0, 0, self.added_channels))
-        result: Tensor = self.activation(branch + shortcut)
-        return result
+        return self.activation(branch + shortcut)
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
@@ -175,8 +173,7 @@ class ResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
         features = self.groups(self.activation(self.bias1(self.norm(self.stem(x)))))
-        logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
-        return logits
+        return self.classifier(self.bias2(features.mean((2, 3))))
 
 
 @register_architecture("imagenet_resnet", schemes=STATED, reference=f"{_PAPER}, table 1")
@@ -244,5 +241,4 @@ class ImageNetResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
         features = self.stages(self.pool(self.activation(self.bias1(self.norm(self.stem(x))))))
-        logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
-        return logits
+        return self.classifier(self.bias2(features.mean((2, 3))))

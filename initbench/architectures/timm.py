@@ -19,8 +19,7 @@ from initbench.registry import register_architecture
 def _members() -> Iterable[str]:
     import timm
 
-    names: list[str] = timm.list_models()
-    return names
+    return timm.list_models()
 
 
 @register_architecture(

@@ -106,8 +106,7 @@ class Block(nn.Module):
         merged = shortcut + branch
         if style.sum_factor != 1:
             merged = style.sum_factor * merged
-        result: Tensor = self.merge_norm(merged)
-        return result
+        return self.merge_norm(merged)
 
 
 class WideResNet(nn.Module):
@@ -145,8 +144,7 @@ class WideResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
         features: Tensor = self.activation(self.bias1(self.norm(self.groups(self.stem(x)))))
-        logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
-        return logits
+        return self.classifier(self.bias2(features.mean((2, 3))))
 
 
 def _check_size(depth: int, width: int) -> None:

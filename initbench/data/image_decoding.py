@@ -90,8 +90,7 @@ def decode(path: Path | str, state: State | None = None) -> Tensor:
             raise OSError("it has changed since the trial began")
         warnings.simplefilter("ignore")  # Pillow's about palettes and about large images
         with Image.open(file) as image:
-            decoded: Tensor = transforms.pil_to_tensor(image.convert("RGB"))
-            return decoded
+            return transforms.pil_to_tensor(image.convert("RGB"))
 
 
 def state_of(status: os.stat_result) -> State:

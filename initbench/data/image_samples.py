@@ -176,8 +176,7 @@ class StreamedImages(_Images):
     def _indices(self, samples: Tensor | slice) -> Iterable[int]:
         if isinstance(samples, slice):
             return range(*samples.indices(len(self.names)))
-        indices: list[int] = samples.tolist()
-        return indices
+        return samples.tolist()
 
     def to(self, device: torch.device | str) -> StreamedImages:
         return replace(self, targets=self.targets.to(device), standardization=self.standardization.to(device))

@@ -114,8 +114,7 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
     """
     if dim not in {0, v.dim() - 1}:
         return _of_pytorch(v, g, dim)
-    result: Tensor = _WeightNorm.apply(v.contiguous(), g.contiguous(), dim)
-    return result
+    return _WeightNorm.apply(v.contiguous(), g.contiguous(), dim)
 
 
 class _WeightNorm(Function):
@@ -126,8 +125,7 @@ class _WeightNorm(Function):
         weight, norms = _interface(v, g, dim)
         ctx.save_for_backward(v, g, norms)
         ctx.dim = dim
-        result: Tensor = weight
-        return result
+        return weight
 
     @staticmethod
     def backward(ctx: Any, u: Tensor) -> tuple[Tensor, Tensor, None]:

@@ -84,8 +84,7 @@ class Objective:
         return value.detach(), self._differentiate(value)
 
     def _norm(self, gradient: Tensor) -> Tensor:
-        norm: Tensor = torch.linalg.vector_norm(gradient, 2 if self._form == "sgd" else 1)
-        return norm
+        return torch.linalg.vector_norm(gradient, 2 if self._form == "sgd" else 1)
 
     def _moved(self, g: dict[str, Tensor], norm: Tensor) -> dict[str, Tensor]:
         step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}

@@ -213,8 +213,7 @@ class InitializationRecord:
         """Return a JSON object; non-finite numbers become None with a reason beside them (see `json_values`)."""
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         fields["coverage"] = None if self.coverage is None else vars(self.coverage)
-        result: dict[str, Any] = json_values(fields)
-        return result
+        return json_values(fields)
 
     def __str__(self) -> str:
         return summary(self)

@@ -203,8 +203,7 @@ def _edge(tensor: Tensor) -> GradientEdge | None:
 
 def _products(of: GradientEdge, at: GradientEdge, gradient: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradient at an edge that passes through another edge; None if no path leads there."""
-    found: tuple[Tensor | None, ...] = torch.autograd.grad(of, at, gradient, retain_graph=True, allow_unused=True)
-    return found
+    return torch.autograd.grad(of, at, gradient, retain_graph=True, allow_unused=True)
 
 
 REFERENCE = (

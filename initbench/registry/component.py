@@ -52,14 +52,7 @@ class Argument:
 _RESERVED = {
     "architecture": {"input_shape", "num_classes", "seed"},
     "initializer": {
-        "batches",
-        "input_shape",
-        "inputs",
-        "loss_fn",
-        "num_classes",
-        "real_batches",
-        "seed",
-        "task",
+        *["batches", "input_shape", "inputs", "loss_fn", "num_classes", "real_batches", "seed", "task"],
         "training_optimizer",
     },
     "scheme": {"inputs", "scheme"},
