@@ -258,7 +258,7 @@ _LOOK_EVERY = 50
 # GQ rose if it reached 100 times its first value, for good if the median of the last ten is 10 times the first.
 _RISEN, _LASTING, _LAST_STEPS = 100, 10, 10
 # Forward and backward passes of a step; the backward passes are for g, for Hg or the gradient after the step, and for
-# the derivative of GQ. See `initbench.probes.micro_batched_quotient` for micro-batches.
+# the derivative of GQ. See `micro_batched_quotient` for micro-batches.
 _PASSES: dict[tuple[Method, bool], tuple[int, int]] = {
     ("exact", False): (1, 3),
     ("finite_difference", False): (2, 3),

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import ValidationError
-
-from initbench.arguments import Key, argument_of, explain, show, types_of
+from initbench.arguments import Key, show, types_of
 from initbench.comparing.conditions import component_properties, properties
 from initbench.errors import ArgumentError, DataError, UnknownNameError
 from initbench.registry import INITIALIZERS, Component
 from initbench.suite.document import Document, Origin
 from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
-from initbench.training.recipe import ByRole, Recipe
+from initbench.training.recipe import Recipe, checked_recipe
 
 MOST_TRIALS = 100_000
 Status = Literal["run", "unselected", "excluded", "incompatible", "waiting"]
@@ -131,13 +129,7 @@ def part_of(
 
 
 def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe:
-    """Return the recipe with these fields; YAML lists become tuples."""
-    try:
-        return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
-    except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
-        raise document.error((*key, *argument_of(details)), explain(details, valid)) from None
+    return checked_recipe(values, lambda within, problem: document.error((*key, *within), problem))
 
 
 def recipe_takes_a_list(field: str) -> bool:

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from initbench import plugins
-from initbench.arguments import argument_of, explain, nearest
+from initbench.arguments import nearest
 from initbench.errors import InitbenchError, UnknownNameError
-from initbench.training.recipe import ByRole, Recipe
+from initbench.training.recipe import checked_recipe
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 
@@ -102,13 +100,10 @@ def _check(recipe: NamedRecipe) -> None:
     for name in recipe.sources:
         if name not in recipe.fields:
             raise InitbenchError(f"recipe {recipe.name!r}: sources names {name!r}{nearest(name, recipe.fields)}")
-    try:
-        Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in recipe.fields.items()})
-    except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
-        key = ".".join(map(str, argument_of(details)))
-        raise InitbenchError(f"recipe {recipe.name!r}: {key}: {explain(details, valid)}") from None
+    checked_recipe(
+        recipe.fields,
+        lambda key, problem: InitbenchError(f"recipe {recipe.name!r}: {'.'.join(map(str, key))}: {problem}"),
+    )
 
 
 def _read(file: Path) -> NamedRecipe:
