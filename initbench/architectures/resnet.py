@@ -69,7 +69,7 @@ def make_branch(in_channels: int, channels: int, stride: int, kind: BlockKind, s
 class Block(nn.Module):
     """A branch, added to its input, or to a shortcut if the shape changes.
 
-    `channels` are those of the convolutions inside; the first 3×3 convolution and the shortcut have the stride. The
+    `channels` is the width of the convolutions inside; the first 3×3 convolution and the shortcut have the stride. The
     shortcut has no parameters (option A of the paper: every stride-th pixel, zeros for the added channels) or is a
     projection (option B: a 1×1 convolution and a norm). As in the Fixup authors' code, it takes the input after the
     branch's first scalar bias, and another scalar bias follows the multiplier.

@@ -22,7 +22,7 @@ _TOGETHER = 2**16
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How training batches are augmented; the fields are those of `Recipe`, 0 and None for none.
+    """How training batches are augmented, with the fields of `Recipe`; 0 and None for none.
 
     `random_resized_crop` is the smallest and largest share of an image's area for a random box, which is then resized
     to the image's size.
@@ -38,7 +38,7 @@ class Augmentation:
 def draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], generator: torch.Generator) -> Tensor:
     """Return random boxes for `random_resized_crop`: top, left, height and width, int64 (count, 4), on the CPU.
 
-    The area is uniform in `scale` times that of an image of `shape` (height, width), the ratio of width to height
+    The area is uniform in `scale` times the area of an image of `shape` (height, width), the ratio of width to height
     log-uniform in `RATIO`, and the position uniform. A box that does not fit is drawn again, up to `ATTEMPTS` times;
     after that the largest central box with an allowed ratio is used. Every image takes the same number of random
     numbers.

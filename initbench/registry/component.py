@@ -235,7 +235,7 @@ class Component(Generic[TraitsT]):
         return self.call(self.resolve(arguments), **supplied)
 
     def call(self, resolved: Mapping[str, Any], **supplied: Any) -> Any:
-        """Call the factory with resolved arguments, and with those of the supplied ones that it takes.
+        """Call the factory with resolved arguments, and with the supplied ones that it takes.
 
         If it refuses an argument it raises an ArgumentError; a plug-in's ValueError counts as one.
         """

@@ -81,7 +81,7 @@ class Shallow:
 class Member:
     """The properties of one member of a family of architectures.
 
-    `tasks` are those of the family if None; `arguments` come beside the factory's own, which takes them as
+    `tasks` None means the tasks of the family; `arguments` come beside the factory's own, which takes them as
     ``**arguments``.
     """
 

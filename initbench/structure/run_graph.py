@@ -14,7 +14,7 @@ from initbench.structure.functions import ADDITIONS, BOUNDED, CHOSEN, FACTORS, M
 
 @dataclass(frozen=True)
 class LayerUse:
-    """A weight that a function used; `name`, `kind`, `weight` and `gains` are those of a `Layer`.
+    """A weight that a function used; `name`, `kind`, `weight` and `gains` are as in `Layer`.
 
     `step` is 0, or 1 for the output projection of `multi_head_attention_forward`, which runs after the others.
     """

@@ -58,7 +58,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class RecipePart:
-    """A recipe of a suite; `fields` are those that the suite, or the recipe that it starts from, sets."""
+    """A recipe of a suite; the suite, or the recipe that it starts from, sets `fields`."""
 
     fields: dict[str, Any]
     recipe: Recipe

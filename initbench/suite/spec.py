@@ -82,7 +82,7 @@ class DatasetSpec(ComponentSpec):
 class TrialSpec(BaseModel):
     """Architecture × scheme × initializer × dataset × recipe × probes × seed: the unit that runs.
 
-    Labels are not part of the identity, and those of rules and tuning are ignored when cells are paired.
+    Labels are not part of the identity; when cells are paired, labels of rules and tuning are ignored.
 
     Attributes:
         suite: the suite's name; a label.
