@@ -147,9 +147,8 @@ def cases(scheme: str | None) -> tuple[Case, ...]:
     """
     if scheme is None or scheme == "standard":
         return STANDARD
-    single = [
-        name for name in ARCHITECTURES.names() if not name.endswith("/*")
-    ]  # a family of architectures takes long to import
+    # A family of architectures takes long to import.
+    single = [name for name in ARCHITECTURES.names() if not name.endswith("/*")]
     found = [case for name in single for case in _of_architecture(name, scheme)]
     if not found:
         raise InitbenchError(f"scheme {scheme!r}: no registered architecture of depth 10 without normalization has it")
