@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name 
 
 __version__ = "0.2.0"
 
-_NAMES = {
+_PUBLIC_BY_MODULE = {
     "initbench.architectures.create": ["create_model"],
     "initbench.architectures.rewrite": ["rewrite"],
     "initbench.architectures.scalars": ["ScalarMultiplier"],
@@ -99,7 +99,7 @@ _NAMES = {
     "initbench.tasks.task": ["Task"],
     "initbench.training.named_recipes": ["register_recipe"],
 }
-_PUBLIC = {name: module for module, names in _NAMES.items() for name in names}
+_PUBLIC = {name: module for module, names in _PUBLIC_BY_MODULE.items() for name in names}
 __all__ = list(_PUBLIC)
 
 

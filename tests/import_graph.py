@@ -63,7 +63,7 @@ class Source(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Assign(self, node):
-        if is_name(node.targets[0], "_NAMES"):
+        if is_name(node.targets[0], "_PUBLIC_BY_MODULE"):
             self.lazy |= {name: module for module, names in ast.literal_eval(node.value).items() for name in names}
         else:
             self.generic_visit(node)
