@@ -39,11 +39,8 @@ class UnknownNameError(InitbenchError):
 class SuiteError(InitbenchError):
     """A suite file or an option that cannot be run.
 
-    Args:
-        problem: the problem in words.
-        where: the file as the user gave it, or the option of the command line.
-        line: line in the file, from 1.
-        key: dotted, such as ``initializers[0].gain``; empty if the error is about the whole.
+    `where` is the file as the user gave it, or the option of the command line; `line` counts from 1; `key` is dotted,
+    such as ``initializers[0].gain``, and empty if the error is about the whole.
     """
 
     def __init__(self, problem: str, where: str = "", line: int | None = None, key: str = "") -> None:

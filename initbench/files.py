@@ -29,9 +29,8 @@ _KINDS = {
 def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
     """Check a file before it is opened: opening a pipe may block forever, and reading a device may never end.
 
-    Raises:
-        OSError: it does not exist, is not a regular file, or is too large; `strerror` says which.
-        ValueError: the path contains a null character.
+    A file that does not exist, is not regular or is too large raises an OSError whose `strerror` says which; a path
+    with a null character raises a ValueError.
     """
     found = os.stat(path)  # noqa: PTH116  # also accepts a text
     if not stat.S_ISREG(found.st_mode):

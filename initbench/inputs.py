@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from initbench.arguments import check_optional_count
 from initbench.errors import ArgumentError
 
 
@@ -29,8 +30,7 @@ class Inputs:
     def __post_init__(self) -> None:
         if not self.shape or min(self.shape) < 1:
             raise ArgumentError(f"must have sizes of at least 1, got {tuple(self.shape)}", "shape")
-        if self.vocabulary is not None and self.vocabulary < 1:
-            raise ArgumentError(f"must be at least 1, got {self.vocabulary}", "vocabulary")
+        check_optional_count("vocabulary", self.vocabulary)
 
     @property
     def positions(self) -> int:

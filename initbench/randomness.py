@@ -17,13 +17,7 @@ Stream = Literal["weights", "data_order", "augmentation", "dropout", "tuner_batc
 
 
 def derive_seed(seed: int, stream: Stream, *keys: str) -> int:
-    """Return the 63-bit seed of a stream, a pure function of its arguments.
-
-    Args:
-        seed: the trial's seed.
-        stream: which of the named streams.
-        keys: keys that distinguish streams, such as a parameter's name.
-    """
+    """Return the 63-bit seed of a stream, a pure function of the trial's seed, the stream's name and further keys."""
     text = "/".join([str(seed), stream, *keys])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 

@@ -63,8 +63,8 @@ class Source(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Assign(self, node):
-        if is_name(node.targets[0], "_PUBLIC"):
-            self.lazy |= ast.literal_eval(node.value)
+        if is_name(node.targets[0], "_PUBLIC_BY_MODULE"):
+            self.lazy |= {name: module for module, names in ast.literal_eval(node.value).items() for name in names}
         else:
             self.generic_visit(node)
 

@@ -40,15 +40,9 @@ def tanh_gelu(x: Tensor) -> Tensor:
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
-    """Return PyTorch's layer normalization over the last dimension.
+    """Return PyTorch's layer normalization of x, (..., features), over the last dimension.
 
     Source: Ba, Kiros & Hinton, Layer Normalization, 2016, equation (4).
-
-    Args:
-        x: (..., features).
-        weight: (features,).
-        bias: (features,), or None.
-        eps: added to the variance.
     """
     if has_torch_function_variadic(x, weight):
         return handle_torch_function(layer_norm, (x, weight), x, weight, bias, eps)
@@ -100,15 +94,10 @@ def make_activation(name: Activation) -> nn.Module:
 def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: str = "features") -> nn.Module:
     """Return a normalization layer; the identity for ``none``.
 
-    ``group`` standardizes each sample over groups of 16 channels, so wider layers have more groups.
+    ``group`` standardizes each sample over groups of 16 channels, so wider layers have more groups. `dimensions` is 2
+    for images (N, C, H, W), 1 for vectors (N, C); `argument` is the name of `features` in an error message.
 
     Source: Ioffe & Szegedy, Batch Normalization, ICML 2015; Wu & He, Group Normalization, ECCV 2018.
-
-    Args:
-        name: ``none``, ``batch`` or ``group``.
-        features: channels of an image, or features of a vector.
-        dimensions: 2 for images (N, C, H, W), 1 for vectors (N, C).
-        argument: the name of `features` in an error message.
     """
     if name == "none":
         return nn.Identity()
@@ -141,5 +130,4 @@ def make_drop_path(rate: float) -> nn.Module:
         return nn.Identity()
     from torchvision.ops import StochasticDepth
 
-    layer: nn.Module = StochasticDepth(rate, mode="row")
-    return layer
+    return StochasticDepth(rate, mode="row")

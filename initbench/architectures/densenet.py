@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from initbench.architectures.blocks import CHANNELS_PER_GROUP, Activation, Norm
 from initbench.architectures.style import Style
+from initbench.arguments import check_count
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
@@ -26,8 +27,7 @@ class Unit(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, H, W)."""
-        result: Tensor = self.convolution(self.activation(self.norm(x)))
-        return result
+        return self.convolution(self.activation(self.norm(x)))
 
 
 class DenseLayer(nn.Module):
@@ -55,8 +55,7 @@ def _check(depth: int, growth: int, compression: float, per_block: int, *, bottl
         step, kind = _BLOCKS * (1 + bottleneck), "with" if bottleneck else "without"
         example = ", ".join(str(step * n + 4) for n in (1, 2, 3))
         raise ArgumentError(f"must be {step}n + 4 {kind} bottleneck ({example}, ...), got {depth}", "depth")
-    if growth < 1:
-        raise ArgumentError(f"must be at least 1, got {growth}", "growth")
+    check_count("growth", growth)
     if norm == "group" and growth % CHANNELS_PER_GROUP:
         raise ArgumentError(f"must be a multiple of {CHANNELS_PER_GROUP} for norm group, got {growth}", "growth")
     if not 0 < compression <= 1:
@@ -143,5 +142,4 @@ class DenseNet(nn.Module):
         x = first(self.stem(x))
         for transition, block in zip(self.transitions, others, strict=True):
             x = block(self.pool(transition(x)))
-        logits: Tensor = self.classifier(self.activation(self.norm(x)).mean((2, 3)))
-        return logits
+        return self.classifier(self.activation(self.norm(x)).mean((2, 3)))

@@ -5,8 +5,7 @@ Modules are named as in GPT-2's code: wte, wpe, h, ln_1, attn, c_proj, ln_2, mlp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -118,7 +117,7 @@ class Attention(nn.Module):
             self.rotary(q), self.rotary(k), v, dropout_p=self.attn_dropout if self.training else 0.0, is_causal=True
         )
         result: Tensor = self.c_proj(self.bias_b(mixed.transpose(1, 2).flatten(2)))
-        return self.multiplier(self.resid_dropout(result))  # type: ignore[no-any-return]
+        return self.multiplier(self.resid_dropout(result))
 
 
 class FeedForward(nn.Module):
@@ -153,7 +152,7 @@ class FeedForward(nn.Module):
             hidden = self.act(self.bias_b(self.c_fc(x)))
         else:
             hidden = self.act(self.bias_b(self.c_gate(x))) * self.c_fc(x)
-        return self.multiplier(self.dropout(self.c_proj(self.bias_c(hidden))))  # type: ignore[no-any-return]
+        return self.multiplier(self.dropout(self.c_proj(self.bias_c(hidden))))
 
 
 class Block(nn.Module):
@@ -178,9 +177,9 @@ class Block(nn.Module):
         """Map (N, T, width) to (N, T, width)."""
         if self.post:
             x = self.ln_1(x + self.attn(x))
-            return self.ln_2(x + self.mlp(x))  # type: ignore[no-any-return]
+            return self.ln_2(x + self.mlp(x))
         x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))  # type: ignore[no-any-return]
+        return x + self.mlp(self.ln_2(x))
 
 
 def make_norm(kind: NormType, width: int, *, bias: bool) -> nn.Module:
@@ -203,16 +202,12 @@ def _check_size(depth: int, width: int, heads: int, positions: Positions) -> Non
         raise ArgumentError(f"must make width / heads even for rotary positions, got {width} / {heads}", "heads")
 
 
-def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
-    return Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST)
-
-
 @register_architecture(
     "gpt",
     tasks=("language_modelling",),
     schemes=STATED,
     reference="Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), 2019",
-    shallow=_shallow,
+    shallow=lambda arguments: Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST),
 )
 class GPT(nn.Module):
     """Decoder-only Transformer, by default GPT-2 with 124 million parameters, but without its dropout of 0.1.
@@ -299,5 +294,4 @@ class GPT(nn.Module):
         x = self.drop(x)
         for block in self.h:
             x = block(x)
-        logits: Tensor = self.lm_head(self.bias_f(self.ln_f(x)))
-        return logits
+        return self.lm_head(self.bias_f(self.ln_f(x)))

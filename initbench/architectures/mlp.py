@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_dropout, make_norm
 from initbench.architectures.style import BranchEnd, check_norm
+from initbench.arguments import check_count
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -60,8 +61,7 @@ def mlp(
     check_norm(scheme, norm)
     if not 1 <= depth <= _DEEPEST:
         raise ArgumentError(f"must be at least 1 and at most {_DEEPEST}, got {depth}", "depth")
-    if width < 1:
-        raise ArgumentError(f"must be at least 1, got {width}", "width")
+    check_count("width", width)
     if any(one < 1 for one in widths):
         raise ArgumentError(f"must each be at least 1, got {', '.join(map(str, widths))}", "widths")
     for name, value in (("depth", depth), ("width", width)):
@@ -97,15 +97,11 @@ class Block(nn.Module):
         return x + branch
 
 
-def _shallow_residual(arguments: Mapping[str, Any]) -> Shallow | None:
-    return Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST)
-
-
 @register_architecture(
     "residual_mlp",
     reference="Arpit, Campos & Bengio, How to Initialize your Network? Robust Initialization for WeightNorm & ResNets, "
     "NeurIPS 2019, section 3.2, whose residual blocks have two layers",
-    shallow=_shallow_residual,
+    shallow=lambda arguments: Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST),
 )
 class ResidualMLP(nn.Module):
     """A linear layer on the flattened input, blocks x + W₂ σ(W₁ x), and a classifier.
@@ -143,13 +139,11 @@ class ResidualMLP(nn.Module):
         check_norm(scheme, norm)
         if not 1 <= depth <= _DEEPEST:
             raise ArgumentError(f"must be at least 1 and at most {_DEEPEST}, got {depth}", "depth")
-        if width < 1:
-            raise ArgumentError(f"must be at least 1, got {width}", "width")
+        check_count("width", width)
         self.stem = nn.Linear(math.prod(inputs.shape), width, bias=bias)
         self.blocks = nn.Sequential(*(Block(width, norm, activation, bias) for _ in range(depth)))
         self.classifier = nn.Linear(width, outputs, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
-        logits: Tensor = self.classifier(self.blocks(self.stem(x.flatten(1))))
-        return logits
+        return self.classifier(self.blocks(self.stem(x.flatten(1))))

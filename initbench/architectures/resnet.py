@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 
 from initbench.architectures.blocks import Activation, Norm
 from initbench.architectures.style import STATED, Style
+from initbench.arguments import check_count
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -47,8 +48,7 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
-        result: Tensor = self.activation(self.bias_b(self.norm(self.convolution(self.bias_a(x)))))
-        return result
+        return self.activation(self.bias_b(self.norm(self.convolution(self.bias_a(x)))))
 
 
 def make_branch(in_channels: int, channels: int, stride: int, kind: BlockKind, style: Style) -> nn.Sequential:
@@ -69,17 +69,10 @@ def make_branch(in_channels: int, channels: int, stride: int, kind: BlockKind, s
 class Block(nn.Module):
     """A branch, added to its input, or to a shortcut if the shape changes.
 
-    The shortcut has no parameters (option A of the paper: every stride-th pixel, zeros for the added channels) or is a
+    `channels` is the width of the convolutions inside; the first 3×3 convolution and the shortcut have the stride. The
+    shortcut has no parameters (option A of the paper: every stride-th pixel, zeros for the added channels) or is a
     projection (option B: a 1×1 convolution and a norm). As in the Fixup authors' code, it takes the input after the
     branch's first scalar bias, and another scalar bias follows the multiplier.
-
-    Args:
-        in_channels: channels of the input.
-        channels: channels of the convolutions inside.
-        stride: stride of the first 3×3 convolution and of the shortcut.
-        kind: ``basic`` or ``bottleneck``.
-        option: kind of the shortcut.
-        style: style of the convolutions.
     """
 
     def __init__(
@@ -108,8 +101,7 @@ class Block(nn.Module):
             else:
                 shortcut = shortcut[:, :, :: self.stride, :: self.stride]
                 shortcut = pad(shortcut, (0, 0, 0, 0, 0, self.added_channels))
-        result: Tensor = self.activation(branch + shortcut)
-        return result
+        return self.activation(branch + shortcut)
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
@@ -159,8 +151,7 @@ class ResNet(nn.Module):
         if depth < per_block + 2 or (depth - 2) % per_block:
             example = ", ".join(str(per_block * n + 2) for n in (1, 2, 3))
             raise ArgumentError(f"must be {per_block}n + 2 with {block} blocks ({example}, ...), got {depth}", "depth")
-        if width < 1:
-            raise ArgumentError(f"must be at least 1, got {width}", "width")
+        check_count("width", width)
         style = Style(norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme)
         self.stem = style.make_convolution(inputs.shape[0], 16, 3)
         self.norm = style.make_norm(16)
@@ -182,8 +173,7 @@ class ResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
         features = self.groups(self.activation(self.bias1(self.norm(self.stem(x)))))
-        logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
-        return logits
+        return self.classifier(self.bias2(features.mean((2, 3))))
 
 
 @register_architecture("imagenet_resnet", schemes=STATED, reference=f"{_PAPER}, table 1")
@@ -227,8 +217,7 @@ class ImageNetResNet(nn.Module):
         super().__init__()
         if depth not in _STAGES:
             raise ArgumentError(f"must be 18, 34, 50, 101 or 152, got {depth}", "depth")
-        if width < 1:
-            raise ArgumentError(f"must be at least 1, got {width}", "width")
+        check_count("width", width)
         style = Style(norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme)
         kernel, stride = (7, 2) if stem == "imagenet" else (3, 1)
         self.stem = style.make_convolution(inputs.shape[0], width, kernel, stride)
@@ -252,5 +241,4 @@ class ImageNetResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
         features = self.stages(self.pool(self.activation(self.bias1(self.norm(self.stem(x))))))
-        logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
-        return logits
+        return self.classifier(self.bias2(features.mean((2, 3))))

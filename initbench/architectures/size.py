@@ -20,12 +20,9 @@ _SIZES = ("depth", "width", "layers", "layer", "size", "embd", "dim", "model", "
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a model.
+    """The size of a model: its parameters, a tied tensor once, and the bytes of its parameters and buffers.
 
-    Attributes:
-        parameters: number of parameters; a tied tensor counts once.
-        bytes: bytes of its parameters and buffers.
-        bytes_of_shallow: bytes of the shallow network that a plan tries instead; the model's own if there is none.
+    `bytes_of_shallow` is for the shallow network that a plan tries instead; the model's own if there is none.
     """
 
     parameters: int

@@ -59,8 +59,7 @@ def _is_instead_of_norm(scheme: str) -> bool:
 class Style:
     """The common style of a network's convolutions, named like the arguments of its architecture.
 
-    Raises:
-        ArgumentError: a norm or biases are combined with a scheme that brings its own.
+    A norm or biases that are combined with a scheme that brings its own raise an ArgumentError.
     """
 
     norm: Norm

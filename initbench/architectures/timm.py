@@ -9,6 +9,7 @@ from torch import nn
 
 from initbench.architectures.blocks import check_rate
 from initbench.architectures.rewrite import put_in
+from initbench.arguments import check_optional_count
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.models.batches import zero_inputs
@@ -18,8 +19,7 @@ from initbench.registry import register_architecture
 def _members() -> Iterable[str]:
     import timm
 
-    names: list[str] = timm.list_models()
-    return names
+    return timm.list_models()
 
 
 @register_architecture(
@@ -54,8 +54,7 @@ def timm_model(
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
         check_rate(name, rate)
-    if img_size is not None and img_size < 1:
-        raise ArgumentError(f"must be at least 1, got {img_size}", "img_size")
+    check_optional_count("img_size", img_size)
     # All are passed, even if not chosen, because some models have other defaults (Swin's drop_path_rate is 0.1).
     options: dict[str, Any] = {
         "img_size": img_size or inputs.shape[1:],

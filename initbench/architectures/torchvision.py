@@ -27,8 +27,7 @@ _SET = {"num_classes", "image_size", "input_size", "aux_logits", "dropout_aux", 
 def _members() -> Iterable[str]:
     from torchvision import models
 
-    names: list[str] = models.list_models(module=models)
-    return names
+    return models.list_models(module=models)
 
 
 @cache

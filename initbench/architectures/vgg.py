@@ -76,5 +76,4 @@ class VGG(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
-        logits: Tensor = self.classifier(self.features(x).mean((2, 3)))
-        return logits
+        return self.classifier(self.features(x).mean((2, 3)))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from initbench.architectures.blocks import Activation, Norm, check_rate, make_drop_path, make_dropout
 from initbench.architectures.scalars import ScalarMultiplier
 from initbench.architectures.style import STATED, Style
+from initbench.arguments import check_count
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -25,12 +26,7 @@ StrideIn = Literal["first", "second"]
 
 @dataclass(frozen=True, kw_only=True)
 class WideStyle(Style):
-    """The common style of all blocks: the arguments of `wrn` by their names, and whether there are skips.
-
-    Raises:
-        ArgumentError: a factor is impossible, a norm or biases are combined with a scheme, or norm_placement,
-            sum_factor or multiplier has no meaning with the norm.
-    """
+    """The common style of all blocks: the arguments of `wrn` by their names, and whether there are skips."""
 
     dropout: float = 0.0
     residual: bool = True
@@ -61,17 +57,11 @@ class Block(nn.Module):
 
     Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4); a scheme puts its
     own parts there, and before each activation and convolution. If the number of channels changes, a 1×1 convolution of
-    the normalized and activated input replaces the skip, as in the paper's code.
+    the normalized and activated input replaces the skip, as in the paper's code. One of the two convolutions, and the
+    projection, have the stride. The branch is dropped at the rate `drop_path`, 0 without a skip.
 
     With x the skip and f the branch, the block returns N(s · (x + b · f)). N is the identity and s = b = 1, except in
     the variants of De & Smith (NeurIPS 2020) from their response to the reviewers.
-
-    Args:
-        in_channels: channels of the input.
-        out_channels: channels of the output.
-        stride: stride of one of the convolutions and of the projection.
-        style: style of all blocks.
-        drop_path: rate at which the branch is dropped; 0 without a skip.
     """
 
     def __init__(
@@ -116,8 +106,7 @@ class Block(nn.Module):
         merged = shortcut + branch
         if style.sum_factor != 1:
             merged = style.sum_factor * merged
-        result: Tensor = self.merge_norm(merged)
-        return result
+        return self.merge_norm(merged)
 
 
 class WideResNet(nn.Module):
@@ -155,8 +144,7 @@ class WideResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, outputs)."""
         features: Tensor = self.activation(self.bias1(self.norm(self.groups(self.stem(x)))))
-        logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
-        return logits
+        return self.classifier(self.bias2(features.mean((2, 3))))
 
 
 def _check_size(depth: int, width: int) -> None:
@@ -164,8 +152,7 @@ def _check_size(depth: int, width: int) -> None:
         raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
     if depth < 10 or (depth - 4) % 6:
         raise ArgumentError(f"must be 6n + 4 (10, 16, 22, 28, ...), got {depth}", "depth")
-    if width < 1:
-        raise ArgumentError(f"must be at least 1, got {width}", "width")
+    check_count("width", width)
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:

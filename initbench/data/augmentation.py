@@ -22,15 +22,10 @@ _TOGETHER = 2**16
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How training batches are augmented.
+    """How training batches are augmented, with the fields of `Recipe`; 0 and None for none.
 
-    Attributes:
-        crop: pixels of zero padding on each side before a random crop to the original size; 0 for none.
-        flip: horizontal flip with probability 1/2.
-        cutout: side in pixels of the square that is set to 0; 0 for none.
-        mixup: α of mixup's Beta(α, α); 0 for none.
-        random_resized_crop: smallest and largest share of an image's area for a random box, which is then resized to
-            the image's size; None for none.
+    `random_resized_crop` is the smallest and largest share of an image's area for a random box, which is then resized
+    to the image's size.
     """
 
     crop: int = 0
@@ -43,18 +38,13 @@ class Augmentation:
 def draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], generator: torch.Generator) -> Tensor:
     """Return random boxes for `random_resized_crop`: top, left, height and width, int64 (count, 4), on the CPU.
 
-    The area is uniform in `scale` times the image's, the ratio of width to height log-uniform in `RATIO`, and the
-    position uniform. A box that does not fit is drawn again, up to `ATTEMPTS` times; after that the largest central box
-    with an allowed ratio is used. Every image takes the same number of random numbers.
+    The area is uniform in `scale` times the area of an image of `shape` (height, width), the ratio of width to height
+    log-uniform in `RATIO`, and the position uniform. A box that does not fit is drawn again, up to `ATTEMPTS` times;
+    after that the largest central box with an allowed ratio is used. Every image takes the same number of random
+    numbers.
 
     Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, section 6, with the bounds of
     torchvision.transforms.v2.RandomResizedCrop.
-
-    Args:
-        count: number of boxes.
-        shape: height and width of the images.
-        scale: smallest and largest share of the area.
-        generator: the stream's generator.
     """
     parts = [min(_TOGETHER, count - start) for start in range(0, count, _TOGETHER)]
     return torch.cat([_draw_boxes(part, shape, scale, generator) for part in parts])
@@ -83,13 +73,9 @@ def _middle(height: int, width: int) -> list[int]:
 
 
 def random_resized_crop(inputs: Tensor, boxes: Tensor, size: tuple[int, int]) -> Tensor:
-    """Return a box of each image, resized (bilinear, antialiased).
+    """Return a box of each image (N, C, H, W), resized to `size` (bilinear, antialiased).
 
-    Args:
-        inputs: images, (N, C, H, W).
-        boxes: top, left, height and width for each image, int64 (N, 4), on the CPU, because reading sizes from a device
-            would wait for it.
-        size: height and width to resize to.
+    The boxes, from `draw_boxes`, are on the CPU, because reading sizes from a device would wait for it.
     """
     from torchvision.transforms.v2 import functional as transforms
 
@@ -98,12 +84,9 @@ def random_resized_crop(inputs: Tensor, boxes: Tensor, size: tuple[int, int]) ->
 
 
 def crop(inputs: Tensor, offsets: Tensor, padding: int) -> Tensor:
-    """Return windows of the original size, each at its own offset in the zero-padded image.
+    """Return windows of the original size in the zero-padded images (N, C, H, W).
 
-    Args:
-        inputs: images, (N, C, H, W).
-        offsets: top and left of each window, int64 in [0, 2·padding], (N, 2).
-        padding: zeros on each side, in pixels.
+    `offsets` are the top and left of each window, int64 (N, 2) in [0, 2·padding].
     """
     n, channels, height, width = inputs.shape
     padded = functional.pad(inputs, (padding,) * 4)
@@ -115,27 +98,17 @@ def crop(inputs: Tensor, offsets: Tensor, padding: int) -> Tensor:
 
 
 def flip(inputs: Tensor, chosen: Tensor) -> Tensor:
-    """Return the images, with the chosen ones mirrored left to right.
-
-    Args:
-        inputs: images, (N, C, H, W).
-        chosen: bool, (N,).
-    """
+    """Return the images (N, C, H, W), with the chosen ones, bool (N,), mirrored left to right."""
     return torch.where(chosen[:, None, None, None], inputs.flip(3), inputs)
 
 
 def cutout(inputs: Tensor, centres: Tensor, size: int) -> Tensor:
-    """Return the images with a square of zeros in each, clipped at the image's edges.
+    """Return the images (N, C, H, W) with a square of zeros in each, clipped at the image's edges.
 
-    The square covers rows and columns c − ⌊size / 2⌋ to c − ⌊size / 2⌋ + size − 1 around its centre c, which for an
-    even size matches the authors' code. Zero is the training mean because the inputs are standardized.
+    The square covers rows and columns c − ⌊size / 2⌋ to c − ⌊size / 2⌋ + size − 1 around its centre c, int64 (N, 2),
+    which for an even size matches the authors' code. Zero is the training mean because the inputs are standardized.
 
     Source: DeVries & Taylor, Improved Regularization of Convolutional Neural Networks with Cutout, 2017, section 3.2.
-
-    Args:
-        inputs: images, (N, C, H, W).
-        centres: row and column of each square's centre, int64 in [0, H) and [0, W), (N, 2).
-        size: the square's side in pixels.
     """
     first = centres - size // 2
     rows = torch.arange(inputs.shape[2], device=inputs.device) - first[:, 0, None]
@@ -145,13 +118,10 @@ def cutout(inputs: Tensor, centres: Tensor, size: int) -> Tensor:
 
 
 def mixup(inputs: Tensor, weight: float, partners: Tensor) -> Tensor:
-    """Return λ·x + (1 − λ)·x[partners].
+    """Return λ·x + (1 − λ)·x[partners] for images x (N, C, H, W) and a permutation of the batch, int64 (N,).
+
+    `weight` is λ, one for the whole batch, drawn from Beta(α, α).
 
     Source: Zhang, Cissé, Dauphin & Lopez-Paz, mixup: Beyond Empirical Risk Minimization, ICLR 2018.
-
-    Args:
-        inputs: images, (N, C, H, W).
-        weight: λ, one for the whole batch, drawn from Beta(α, α).
-        partners: a permutation of the batch, int64, (N,).
     """
     return torch.lerp(inputs[partners], inputs, weight)

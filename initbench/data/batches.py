@@ -20,11 +20,8 @@ from initbench.randomness import derive_seed, generator
 class TrainingBatch:
     """One augmented training batch.
 
-    Attributes:
-        inputs: for example images, (N, C, H, W).
-        targets: for example class indices, (N,).
-        partners: the targets that mixup mixes in, shaped like `targets`; `targets` itself without mixup.
-        weight: mixup's λ, the weight of `targets`; 1 without mixup.
+    With mixup, `weight` is λ, the weight of `targets`, and `partners` are the targets that are mixed in; without it, 1
+    and `targets` itself.
     """
 
     inputs: Tensor

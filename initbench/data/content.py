@@ -32,12 +32,7 @@ _UNKNOWN = (0, 0, 0)
 
 
 class Content(NamedTuple):
-    """The content of files.
-
-    Attributes:
-        hash: hash of the readable files.
-        unreadable: name of each other file → the reason, in a few words.
-    """
+    """The hash of the readable files, and the names of the others, each with the reason in a few words."""
 
     hash: str
     unreadable: dict[str, str]

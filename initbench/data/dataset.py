@@ -124,15 +124,7 @@ class Splits:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A loaded dataset.
-
-    Attributes:
-        name: the registered name.
-        task: the registered name of the task to be learned.
-        inputs: describes one sample.
-        outputs: number of outputs that a model needs: classes, or tokens of a vocabulary.
-        splits: the samples.
-    """
+    """A loaded dataset: its splits, the task to be learned, one sample, and the outputs that a model needs."""
 
     name: str
     task: str

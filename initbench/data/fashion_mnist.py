@@ -74,13 +74,10 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
 
 
 def _array(content: bytes) -> Tensor:
-    """Return the unsigned bytes of an IDX file with the right checksum.
+    """Return the unsigned bytes of an IDX file, because torchvision reads neither bytes nor gzipped files.
 
-    torchvision's reader of the format takes neither bytes nor gzipped files.
-
-    Args:
-        content: two zero bytes, the type, the number of dimensions, the size of each dimension as a big-endian 32-bit
-            integer, and the values.
+    The file has two zero bytes, the type, the number of dimensions, the size of each as a big-endian 32-bit integer,
+    and the values.
     """
     header = 4 + 4 * content[3]
     shape = [int.from_bytes(content[i : i + 4], "big") for i in range(4, header, 4)]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms.v2 import functional as transforms
 
 from initbench.errors import DataError
@@ -29,9 +29,7 @@ State = tuple[int, int]
 class Framing:
     """Resize and crop every image to one size, like torchvision's ``Resize(resize)`` and ``CenterCrop(image_size)``.
 
-    Attributes:
-        resize: pixels of the shorter side, resized (bilinear, antialiased).
-        image_size: side of the central square of the result.
+    The shorter side is resized to `resize` pixels (bilinear, antialiased); the result is the central square.
     """
 
     resize: int
@@ -92,8 +90,7 @@ def decode(path: Path | str, state: State | None = None) -> Tensor:
             raise OSError("it has changed since the trial began")
         warnings.simplefilter("ignore")  # Pillow's about palettes and about large images
         with Image.open(file) as image:
-            decoded: Tensor = transforms.pil_to_tensor(image.convert("RGB"))
-            return decoded
+            return transforms.pil_to_tensor(image.convert("RGB"))
 
 
 def state_of(status: os.stat_result) -> State:
@@ -126,14 +123,6 @@ class Decoder(Dataset[object]):
             return Failure(file.name, reason.partition(" <_io.")[0])
 
 
-class _InOrder(Sampler[list[File]]):
-    def __init__(self, batches: Iterable[list[File]]) -> None:
-        self.batches = batches
-
-    def __iter__(self) -> Iterator[list[File]]:
-        return iter(self.batches)
-
-
 def in_order(
     dataset: Dataset[object], batches: Iterable[list[File]], workers: int, *, pinned: bool = False
 ) -> Iterator[object]:
@@ -145,7 +134,7 @@ def in_order(
     loader = DataLoader(
         dataset,
         batch_size=None,
-        sampler=_InOrder(batches),
+        sampler=batches,
         num_workers=workers,
         pin_memory=pinned,
         multiprocessing_context=_context() if workers else None,

@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from initbench.arguments import check_optional_count
 from initbench.data.content import Content, listed, readable_content
 from initbench.data.dataset import Splits
 from initbench.data.load import data_root
@@ -35,15 +36,11 @@ _Channels = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class ImageTree:
-    """The images of a tree.
+    """The images of a tree: their paths relative to its root, sorted by class, folder and name.
 
     Attributes:
-        root: its folder.
         classes: names of the class folders, sorted; a class is an index into them.
-        train: path of each training and validation image relative to the root, sorted by class, folder and name.
-        test: the same for the test images.
-        train_targets: class of each training and validation image.
-        test_targets: class of each test image.
+        train: training and validation images.
         others: number of files in the class folders that are not images by their extension.
     """
 
@@ -182,8 +179,7 @@ def _describe(
         raise ArgumentError(f"must be at least image_size, {image_size}; got {resize}", "resize")
     if workers < 0:
         raise ArgumentError(f"must be at least 0, got {workers}", "workers")
-    if classes is not None and classes < 1:
-        raise ArgumentError(f"must be at least 1, got {classes}", "classes")
+    check_optional_count("classes", classes)
     if (mean is None) != (std is None):
         given, missing = ("std", "mean") if mean is None else ("mean", "std")
         raise ArgumentError(f"needs {missing}", given)
@@ -298,7 +294,7 @@ def _refusal(root: Path, broken: Mapping[str, str]) -> DataError:
 
 def _readable(tree: ImageTree, content: Content, workers: int, *, skip_unreadable: bool) -> tuple[Tensor, Tensor]:
     """Return the indices of the training and test images that can be decoded."""
-    from initbench.data.image_survey import unreadable
+    from initbench.data.image_samples import unreadable
 
     broken = unreadable(tree.root, tree.files, content, workers)
     if broken and not skip_unreadable:

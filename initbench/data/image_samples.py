@@ -1,20 +1,30 @@
 """The images of a dataset's splits: decoded once and held as bytes, or decoded on each use.
 
-Both give the same numbers: `take` computes its result from the same bytes by the same operations on the device.
+Both give the same numbers: `take` computes its result from the same bytes by the same operations on the device. The
+results of one look at every file, which images are readable and the mean and deviation, are cached in the user's cache
+folder by the content of the files.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import hashlib
+import json
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
+import PIL
 import torch
+import torchvision
 from torch import Tensor
+from torch.utils.data import Dataset
 from torchvision.transforms.v2 import functional as transforms
 
+from initbench.data import cache
+from initbench.data.content import Content
 from initbench.data.dataset import Samples, Splits
 from initbench.data.image_decoding import (
     Decoder,
@@ -28,12 +38,16 @@ from initbench.data.image_decoding import (
     state_of,
     unreadable_now,
 )
-from initbench.data.image_survey import Moments, moments_of, moments_of_files
 from initbench.errors import DataError
 
 # By default, images are held in memory if all splits together take at most this many bytes.
 MEMORY = 2**31
 
+_KIND = "images"
+# Raise it when the cached results change.
+_FORMAT = 1
+# Images whose sums are computed together, to bound memory.
+_TOGETHER = 256
 Channels = tuple[float, float, float]
 
 
@@ -47,9 +61,7 @@ class Standardization:
     def __call__(self, images: Tensor, *, mapped: bool = False) -> Tensor:
         """Return images, uint8 (N, 3, H, W), as standardized float32, like torchvision's ToDtype and Normalize.
 
-        Args:
-            images: on the device of the mean and deviation.
-            mapped: whether a result on the CPU gets its own memory mapping, see `mapped_tensor`.
+        If `mapped`, a result on the CPU gets its own memory mapping, see `mapped_tensor`.
         """
         if mapped and images.device.type == "cpu":
             scaled = mapped_tensor(tuple(images.shape), torch.float32).copy_(images).mul_(1 / 255)
@@ -73,19 +85,13 @@ class _Images(Samples):
     def sample_shape(self) -> tuple[int, ...]:
         return 3, self.framing.side(), self.framing.side()
 
-    @property
-    @abstractmethod
-    def uncropped_shape(self) -> tuple[int, ...]:
-        """The shape of one image before it is cropped to its middle."""
-
 
 @dataclass(frozen=True)
 class ImagesInMemory(_Images):
-    """Images held as bytes on the device.
+    """Images held as bytes on the device: uint8 (N, 3, side, side).
 
-    Attributes:
-        images: uint8 (N, 3, side, side), where side is `Framing.resize` for training images and `Framing.image_size`
-            for others, which are never cropped at random.
+    The side is `Framing.resize` for training images and `Framing.image_size` for others, which are never cropped at
+    random.
     """
 
     images: Tensor
@@ -117,14 +123,12 @@ class ImagesInMemory(_Images):
 
 @dataclass(frozen=True)
 class StreamedImages(_Images):
-    """Images that are decoded on each use.
+    """Images that are decoded on each use, by a number of processes that changes no result.
 
     Attributes:
-        root: the folder of the dataset.
-        names: the path of each image relative to it.
+        names: the path of each image relative to the root.
         states: each file's state when its content was hashed; any other state is an error.
         classes: `targets` on the CPU, int64 (N,), for reading by index.
-        workers: processes that decode ahead; it changes no number.
     """
 
     root: Path
@@ -172,8 +176,7 @@ class StreamedImages(_Images):
     def _indices(self, samples: Tensor | slice) -> Iterable[int]:
         if isinstance(samples, slice):
             return range(*samples.indices(len(self.names)))
-        indices: list[int] = samples.tolist()
-        return indices
+        return samples.tolist()
 
     def to(self, device: torch.device | str) -> StreamedImages:
         return replace(self, targets=self.targets.to(device), standardization=self.standardization.to(device))
@@ -205,10 +208,9 @@ def read_splits(
 ) -> Splits:
     """Return the three splits; `content` is the hash of the whole dataset.
 
-    Args:
-        standardize: mean and deviation of each channel, for pixels between 0 and 1; None to compute them from the
-            center-cropped training images.
-        in_memory: whether to hold the images in memory; None to do so if they take at most `MEMORY` bytes.
+    `standardize` is the mean and deviation of each channel, for pixels between 0 and 1; None to compute them from the
+    center-cropped training images. The images are held in memory if `in_memory`, or for None if they take at most
+    `MEMORY` bytes.
     """
     splits = (train, validation, test)
     if in_memory is None:
@@ -254,3 +256,103 @@ def _standardization(of: tuple[Channels, Channels] | Moments) -> Standardization
         raise DataError("a channel of the training images is constant: give mean and std to standardize by")
     shaped = (torch.tensor(values, dtype=torch.float32)[:, None, None] for values in (mean, std))
     return Standardization(*shaped)
+
+
+def unreadable(root: Path, files: Iterable[str], content: Content, workers: int) -> dict[str, str]:
+    """Return the images that cannot be read or decoded: path relative to the root → reason, in a few words.
+
+    All readable `files` are decoded completely.
+    """
+    key = _key(content.hash)
+    if (known := cache.read(_KIND, key)) is not None:
+        kept: dict[str, str] = json.loads(known)
+        return content.unreadable | kept
+    reasons: dict[str, str] = {}
+    batches = batches_of(name for name in files if name not in content.unreadable)
+    for failures in in_order(_Failures(Decoder(root, Framing(1, 1))), batches, workers):
+        assert isinstance(failures, list)
+        reasons |= {failure.name: failure.reason for failure in failures}
+    cache.write(_KIND, key, json.dumps(reasons))
+    return content.unreadable | reasons
+
+
+class _Failures(Dataset[object]):
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+
+    def __getitem__(self, files: list[File]) -> list[Failure]:
+        read = map(self.decoder.read, files)
+        return [image for image in read if isinstance(image, Failure)]
+
+
+class Moments(NamedTuple):
+    """Exact sums over pixels, independent of the order and grouping in which they are added.
+
+    `sums` and `squares` are the sums of the bytes of each channel and of their squares.
+    """
+
+    pixels: int
+    sums: tuple[int, ...]
+    squares: tuple[int, ...]
+
+    def plus(self, other: Moments) -> Moments:
+        sums, squares = (
+            tuple(a + b for a, b in zip(*pair, strict=True))
+            for pair in ((self.sums, other.sums), (self.squares, other.squares))
+        )
+        return Moments(self.pixels + other.pixels, sums, squares)
+
+    def mean(self) -> list[float]:
+        """Return the mean of each channel, for pixels between 0 and 1."""
+        return [total / (255 * self.pixels) for total in self.sums]
+
+    def std(self) -> list[float]:
+        """Return the population's standard deviation of each channel, for pixels between 0 and 1."""
+        variances = [self.pixels * square - total**2 for total, square in zip(self.sums, self.squares, strict=True)]
+        return [math.sqrt(variance) / (255 * self.pixels) for variance in variances]
+
+
+NOTHING = Moments(0, (0, 0, 0), (0, 0, 0))
+
+
+def moments_of(images: Tensor) -> Moments:
+    total = NOTHING
+    for part in torch.split(images, _TOGETHER):
+        integers = part.int()
+        sums, squares = (values.sum((0, 2, 3), dtype=torch.int64).tolist() for values in (integers, integers**2))
+        total = total.plus(Moments(part[:, 0].numel(), tuple(sums), tuple(squares)))
+    return total
+
+
+def moments_of_files(root: Path, names: Sequence[str], framing: Framing, content: str, workers: int) -> Moments:
+    """Return the moments of images that are not held in memory; `content` is the hash of the whole dataset."""
+    chosen = hashlib.sha256(json.dumps(names).encode()).hexdigest()
+    key = _key(content, framing.resize, framing.image_size, chosen)
+    if (known := cache.read(_KIND, key)) is not None:
+        pixels, sums, squares = json.loads(known)
+        return Moments(pixels, tuple(sums), tuple(squares))
+    total = NOTHING
+    for moments in in_order(_Moments(Decoder(root, framing)), batches_of(names), workers):
+        if isinstance(moments, Failure):
+            raise unreadable_now(root, moments)
+        assert isinstance(moments, Moments)
+        total = total.plus(moments)
+    cache.write(_KIND, key, json.dumps(total))
+    return total
+
+
+class _Moments(Dataset[object]):
+    """Returns the moments of a batch of files, or the first failure."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+
+    def __getitem__(self, files: list[File]) -> object:
+        images = self.decoder[files]
+        return moments_of(images) if isinstance(images, Tensor) else images
+
+
+def _key(content: str, *what: int | str) -> str:
+    """Return a cache key; it includes library versions because they may read a file differently, or not at all."""
+    versions = [_FORMAT, PIL.__version__, torchvision.__version__, torch.__version__]
+    return hashlib.sha256(json.dumps([*versions, content, *what]).encode()).hexdigest()

@@ -27,16 +27,8 @@ def describe_dataset(name: str, arguments: Mapping[str, Any]) -> Description:
     """Return a dataset's requirements for a model and the hash of its content.
 
     It is computed at each call because files may change: for published data it costs nothing, for data in files no more
-    than looking at their sizes and times (`initbench.data.content_hash`).
-
-    Args:
-        name: the registered name, such as ``digits``.
-        arguments: the dataset's own arguments, such as ``train_size``.
-
-    Raises:
-        UnknownNameError: no dataset has this name.
-        ArgumentError: an argument is unknown, of the wrong type or refused; a plug-in's ValueError counts as one.
-        DataError: required files are absent or unreadable.
+    than looking at their sizes and times (`initbench.data.content_hash`). It raises an UnknownNameError, an
+    ArgumentError (a plug-in's ValueError counts as one), or a DataError if required files are absent or unreadable.
     """
     component = DATASETS.get(name)
     return describe_component(component, component.resolve(arguments))
@@ -47,17 +39,9 @@ def load_dataset(
 ) -> Dataset:
     """Return a dataset on a device; the last four are kept, so that the trials of a process share them.
 
-    Args:
-        name: the registered name, such as ``digits``.
-        arguments: the dataset's own arguments, such as ``train_size``.
-        device: device for the tensors.
-        content: expected hash of the source, as it was when the trials were planned; None for the current one.
-
-    Raises:
-        UnknownNameError: no dataset has this name.
-        ArgumentError: an argument is unknown, of the wrong type or refused.
-        DataError: files are missing or unreadable (the message says what to put where) or differ from the expected
-            ones, or the dataset contradicts its description.
+    `content` is the expected hash of the source, as it was when the trials were planned; None for the current one. It
+    raises the errors of `describe_dataset`, and a DataError if the files differ from the expected ones, or the dataset
+    contradicts its description.
     """
     component = DATASETS.get(name)
     resolved = component.resolve(arguments)

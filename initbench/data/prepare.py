@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from initbench.arguments import check_optional_count
 from initbench.data.dataset import Split, Splits
 from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
@@ -44,10 +45,8 @@ def check_sizes(train_size: int | None, image_size: int | None, validation_size:
     Raises:
         ArgumentError: a size is too small.
     """
-    if train_size is not None and train_size < 1:
-        raise ArgumentError(f"must be at least 1, got {train_size}", "train_size")
-    if image_size is not None and image_size < 1:
-        raise ArgumentError(f"must be at least 1, got {image_size}", "image_size")
+    check_optional_count("train_size", train_size)
+    check_optional_count("image_size", image_size)
     if validation_size < 0:
         raise ArgumentError(f"must be at least 0, got {validation_size}", "validation_size")
 

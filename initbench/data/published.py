@@ -53,15 +53,10 @@ def read_published(dataset: str, path: Path | Traversable, published: str, *, de
 
 
 def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable[[], None], instructions: str) -> None:
-    """Fetch a dataset's files unless they exist.
+    """Fetch a dataset's files into the data root unless they exist.
 
-    Args:
-        name: the dataset's registered name.
-        root: the data root; created if it does not exist.
-        present: returns whether the files exist; called again under the lock, because another process may have fetched
-            them.
-        fetch: downloads them into the root.
-        instructions: which files to put where by hand, for the error message.
+    `present` returns whether they do; it is called again under the lock, because another process may have fetched them.
+    `instructions` says which files to put where by hand, for the error message.
     """
     if present():
         return

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from initbench.arguments import check_count
 from initbench.data.dataset import Split, Splits
 from initbench.data.prepare import SPLIT_SEED, take_first
 from initbench.errors import ArgumentError, DataError
@@ -67,8 +68,7 @@ def _character(text: bytes, position: int) -> int:
 
 
 def check_blocks(context: int, **sizes: int | None) -> None:
-    if context < 1:
-        raise ArgumentError(f"must be at least 1, got {context}", "context")
+    check_count("context", context)
     for name, size in sizes.items():
         least = 0 if name == "validation_size" else 1
         if size is not None and size < least:
@@ -107,9 +107,9 @@ def pack(
         name: the dataset's registered name, for the error message.
         texts: the tokens of the training, validation and test text, int64, 1-dim; the validation text may be empty.
         context: tokens per block.
-        sizes: number of blocks to take, as ``train_size``, ``validation_size`` and ``test_size``: chosen at random, the
-            same for every trial, in the order of the text; smaller subsets are parts of larger ones. All blocks if None
-            or missing.
+        sizes: number of blocks to take, as ``train_size``, ``validation_size`` and ``test_size``; all if None. They are
+            chosen at random, the same for every trial, in the order of the text; smaller subsets are parts of larger
+            ones.
         token_bytes: the bytes in each token, see `Splits`.
     """
     for split, tokens in zip(("training", "validation", "test"), texts, strict=True):

@@ -21,8 +21,7 @@ def beta_swish_in_closed_form(x: Tensor, beta: Tensor) -> Tensor:
 
     Needed while `test_pytorch_writes_more_tensors_for_the_second_derivatives_of_beta_swish` passes.
     """
-    result: Tensor = _BetaSwish.apply(x, beta)
-    return result
+    return _BetaSwish.apply(x, beta)
 
 
 class _BetaSwish(Function):
@@ -33,8 +32,7 @@ class _BetaSwish(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, ...]:
-        found: tuple[Tensor, ...] = _BetaSwishGradients.apply(g, *ctx.saved_tensors)
-        return found
+        return _BetaSwishGradients.apply(g, *ctx.saved_tensors)
 
 
 class _BetaSwishGradients(Function):
@@ -81,8 +79,7 @@ def gelu_in_closed_form(x: Tensor) -> Tensor:
 
     Needed while `test_pytorch_writes_more_tensors_for_the_second_derivatives_of_gelu` passes.
     """
-    result: Tensor = _Gelu.apply(x)
-    return result
+    return _Gelu.apply(x)
 
 
 class _Gelu(Function):
@@ -93,8 +90,7 @@ class _Gelu(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
-        found: Tensor = _GeluGradient.apply(g, *ctx.saved_tensors)
-        return found
+        return _GeluGradient.apply(g, *ctx.saved_tensors)
 
 
 class _GeluGradient(Function):
@@ -103,8 +99,7 @@ class _GeluGradient(Function):
     @staticmethod
     def forward(ctx: Any, g: Tensor, x: Tensor) -> Tensor:
         ctx.save_for_backward(g, x)
-        found: Tensor = _backward(g, x, approximate="tanh")
-        return found
+        return _backward(g, x, approximate="tanh")
 
     @staticmethod
     def backward(ctx: Any, u: Tensor) -> tuple[Tensor, Tensor]:

@@ -66,8 +66,7 @@ def _convolve(
     if isinstance(padding, str) or input.dim() != dimensions + 2:
         return function(input, weight, bias, stride, padding, dilation, groups)
     geometry = _Geometry(_each(stride, dimensions), _each(padding, dimensions), _each(dilation, dimensions), groups)
-    result: Tensor = _Convolution.apply(input, weight, bias, geometry)
-    return result
+    return _Convolution.apply(input, weight, bias, geometry)
 
 
 def _each(size: int | tuple[int, ...], dimensions: int) -> tuple[int, ...]:

@@ -24,8 +24,7 @@ def math_kernel() -> AbstractContextManager[None]:
 
     Needed while `test_pytorch_differentiates_fused_attention_once` passes.
     """
-    kernel: AbstractContextManager[None] = sdpa_kernel(SDPBackend.MATH)
-    return kernel
+    return sdpa_kernel(SDPBackend.MATH)
 
 
 class Replaced(TorchFunctionMode):

@@ -73,11 +73,9 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
 
     A share is a micro-batch's fraction of the batch's targets: for integer targets, of the entries that are not -100,
     which PyTorch's losses ignore, otherwise of the samples. A micro-batch without targets is left out. One forward pass
-    of the first and last micro-batches checks that the loss is the sum and that samples are independent.
-
-    Raises:
-        ArgumentError: the loss is no such sum, because a norm takes statistics over the batch, as BatchNorm in training
-            mode does, because of dropout in training mode, or because `loss_fn` is not this mean.
+    of the first and last micro-batches checks that the loss is the sum and that samples are independent; it is refused
+    if a norm takes statistics over the batch, as BatchNorm in training mode does, for dropout in training mode, and if
+    `loss_fn` is not this mean.
     """
     check_count(_ARGUMENT, size)
     inputs, targets = batch

@@ -39,12 +39,18 @@ def _batch_norm(
             f"BatchNorm has no statistics of one value per channel, input of shape {tuple(input.shape)}; give larger "
             "batches"
         )
-    variance, mean = torch.var_mean(input, (0, *range(2, input.dim())), correction=0, keepdim=True)
-    normalized = (input - mean) * torch.rsqrt(variance + eps)
-    shape = mean.shape
+    shape = (1, -1, *[1] * (input.dim() - 2))
+    weight, bias = (None if t is None else t.view(shape) for t in (weight, bias))
+    return _normalized(input, (0, *range(2, input.dim())), weight, bias, eps)
+
+
+def _normalized(x: Tensor, over: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """Return (x − mean) / √(variance + ε) · weight + bias, with statistics over some dimensions."""
+    variance, mean = torch.var_mean(x, tuple(over), correction=0, keepdim=True)
+    normalized = (x - mean) * torch.rsqrt(variance + eps)
     if weight is not None:
-        normalized = normalized * weight.view(shape)
-    return normalized if bias is None else normalized + bias.view(shape)
+        normalized = normalized * weight
+    return normalized if bias is None else normalized + bias
 
 
 def _instance_norm(
@@ -68,12 +74,9 @@ def _instance_norm(
             f"InstanceNorm has no statistics of one value per channel, input of shape {tuple(input.shape)}; give "
             "larger images"
         )
-    variance, mean = torch.var_mean(input, tuple(range(2, input.dim())), correction=0, keepdim=True)
-    normalized = (input - mean) * torch.rsqrt(variance + eps)
     shape = (1, -1, *[1] * (input.dim() - 2))
-    if weight is not None:
-        normalized = normalized * weight.view(shape)
-    return normalized if bias is None else normalized + bias.view(shape)
+    weight, bias = (None if t is None else t.view(shape) for t in (weight, bias))
+    return _normalized(input, range(2, input.dim()), weight, bias, eps)
 
 
 def _layer_norm(
@@ -88,11 +91,7 @@ def _layer_norm(
 
     Needed while `test_what_pytorch_gets_wrong_or_lacks` passes for ``layer_norm``.
     """
-    variance, mean = torch.var_mean(input, tuple(range(-len(normalized_shape), 0)), correction=0, keepdim=True)
-    normalized = (input - mean) * torch.rsqrt(variance + eps)
-    if weight is not None:
-        normalized = normalized * weight
-    return normalized if bias is None else normalized + bias
+    return _normalized(input, range(-len(normalized_shape), 0), weight, bias, eps)
 
 
 def _of_our_own(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
@@ -115,8 +114,7 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
     """
     if dim not in {0, v.dim() - 1}:
         return _of_pytorch(v, g, dim)
-    result: Tensor = _WeightNorm.apply(v.contiguous(), g.contiguous(), dim)
-    return result
+    return _WeightNorm.apply(v.contiguous(), g.contiguous(), dim)
 
 
 class _WeightNorm(Function):
@@ -127,8 +125,7 @@ class _WeightNorm(Function):
         weight, norms = _interface(v, g, dim)
         ctx.save_for_backward(v, g, norms)
         ctx.dim = dim
-        result: Tensor = weight
-        return result
+        return weight
 
     @staticmethod
     def backward(ctx: Any, u: Tensor) -> tuple[Tensor, Tensor, None]:

@@ -18,11 +18,7 @@ from initbench.structure.residual import ResidualBranch, scalar_gate
 
 
 def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
-    """Return the model's residual branches, possibly none, and record their number.
-
-    Raises:
-        InitializationError: the branches cannot be determined, or the model does not run on its inputs.
-    """
+    """Return the residual branches, possibly none, and record their number; refuse a model if they are unknown."""
     structure = context.structure
     if "branches" in structure.unknown:
         reason = structure.unknown["branches"]
@@ -72,7 +68,7 @@ def stages(model: nn.Module, branches: Sequence[ResidualBranch]) -> list[list[Re
     for branch in branches:
         ends = modules_of(model, branch.ends)
         added = _channels(ends[-1]) if ends else channels
-        if not rows or added != channels or any(map(_shrinks, modules_of(model, _layers(branch)))):
+        if not rows or added != channels or any(map(_shrinks, modules_of(model, branch.inner + branch.ends))):
             rows.append([])
         rows[-1].append(branch)
         channels = added
@@ -90,10 +86,6 @@ def modules_of(model: nn.Module, layers: Iterable[str]) -> list[nn.Module]:
         with suppress(AttributeError):
             found.append(model.get_submodule(name))
     return found
-
-
-def _layers(branch: ResidualBranch) -> tuple[str, ...]:
-    return branch.inner + branch.ends
 
 
 def _channels(layer: nn.Module) -> int | None:
@@ -116,11 +108,9 @@ _RULE = "it is unknown how many feed-forward parts that makes"
 
 @dataclass
 class TransformerBlocks:
-    """The transformer blocks of a model.
+    """The number of transformer blocks of a model, counted by feed-forward parts that follow an attention.
 
-    Attributes:
-        number: number of blocks, counted by feed-forward parts that follow an attention.
-        projections: names of the last layers of the attentions and feed-forward parts, in the order of the blocks.
+    `projections` are the last layers of the attentions and feed-forward parts, in the order of the blocks.
     """
 
     number: int = 0

@@ -61,12 +61,7 @@ RealBatches = Iterable[Batch] | Callable[[int], Iterable[Batch]]
 
 @dataclass(frozen=True)
 class Optimizer:
-    """The optimizer that the model will be trained with.
-
-    Attributes:
-        name: ``sgd`` or ``adam``.
-        lr: its learning rate.
-    """
+    """The optimizer that the model will be trained with, ``sgd`` or ``adam``, and its learning rate."""
 
     name: str = "sgd"
     lr: float = 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 from torch import nn
@@ -21,7 +22,7 @@ _LEGACY = {
 _PASSED_OVER = {"not_called", "not_proportional"}
 _GAINS = ("parametrizations.weight.original0", "weight_g")
 _OTHER_KINDS = (nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.RNNBase, nn.RNNCellBase)
-_WEIGHTS = ("weight", "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
+_WEIGHTS = re.compile(r"weight|(in|q|k|v)_proj_weight|weight_(ih|hh|hr)(_l\d+(_reverse)?)?")
 _NAMED = 3
 
 
@@ -29,7 +30,8 @@ def count_coverage(context: InitializationContext, *, as_built: bool) -> Coverag
     """Return which weights were set, and warn about those that were passed over.
 
     If a matrix that may not be a layer's weight (positions, tables of biases) was not set, the model's structure
-    decides, which takes one run with one sample. If the model does not run, the types of its modules decide.
+    decides, which takes one run with one sample. If the model does not run, the types of its modules decide, with a
+    warning if the caller gave inputs.
 
     Args:
         context: its record says what was done.
@@ -69,10 +71,10 @@ def _matrices(model: nn.Module) -> list[str]:
 
 
 def _is_of_layer(model: nn.Module, name: str) -> bool:
-    module, parameter = model.get_submodule(name.rpartition(".")[0]), model.get_parameter(name)
-    own = any(parameter is getattr(module, weight, None) for weight in _WEIGHTS)
+    owner, _, attribute = name.rpartition(".")
+    module = model.get_submodule(owner)
     of_kind = is_weight_layer(module) or isinstance(module, _OTHER_KINDS)
-    return (of_kind and own) or ".parametrizations." in f".{name}"
+    return (of_kind and _WEIGHTS.fullmatch(attribute) is not None) or ".parametrizations." in f".{name}"
 
 
 def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_built: bool) -> str | None:
@@ -98,13 +100,18 @@ def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_bu
 def _of_layers(context: InitializationContext, matrices: list[str]) -> list[str]:
     try:
         structure = context.structure
-    except InitializationError:
-        structure = None
-    if structure is None or "layers" in structure.unknown:
-        return [name for name in matrices if _is_of_layer(context.model, name)]
-    # A layer that did not run is left out, too: the loss does not depend on it.
-    weights = {layer.weight for layer in structure.layers}
-    return [name for name in matrices if name in weights]
+        if "layers" not in structure.unknown:
+            # A layer that did not run is left out, too: the loss does not depend on it.
+            weights = {layer.weight for layer in structure.layers}
+            return [name for name in matrices if name in weights]
+    except InitializationError as error:
+        if context.example is not None or context.inputs is not None:
+            warnings.warn(
+                f"{context.record.initializer} cannot run the model to find its weights, and finds them by the types "
+                f"of its modules: {error}",
+                stacklevel=4,
+            )
+    return [name for name in matrices if _is_of_layer(context.model, name)]
 
 
 def _is_set(record: InitializationRecord, name: str) -> bool:

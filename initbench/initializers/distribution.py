@@ -146,6 +146,11 @@ def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
                 yield WeightLayer(weight, bias, blocks, weight.shape[0] // blocks, weight.shape[1])
 
 
+def independent(std: Callable[[WeightLayer], float], family: Family, embedding_std: float) -> Distribution:
+    """Return the distribution of independent entries of mean 0, with a standard deviation for each layer."""
+    return Distribution(lambda layer, generator: sample(layer, std(layer), family, generator), embedding_std)
+
+
 def sample(layer: WeightLayer, std: float, family: Family, generator: torch.Generator) -> tuple[Tensor, Law]:
     """Return independent entries of mean 0 for a layer's weight, and their law.
 

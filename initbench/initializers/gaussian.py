@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from initbench.arguments import check_positive
-from initbench.initializers.distribution import Distribution, WeightLayer, sample
-from initbench.initializers.record import Law
+from initbench.initializers.distribution import Distribution, independent
 from initbench.registry import register_initializer
 
 
@@ -23,8 +19,4 @@ def gaussian(std: float = 0.01, embedding_std: float = 0.02) -> Distribution:
         ArgumentError: std or embedding_std is not a finite number above 0.
     """
     check_positive("std", std)
-
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-        return sample(layer, std, "normal", generator)
-
-    return Distribution(draw, embedding_std)
+    return independent(lambda _: std, "normal", embedding_std)

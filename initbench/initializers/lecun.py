@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
-
-from initbench.initializers.distribution import Distribution, Family, WeightLayer, sample
-from initbench.initializers.record import Law
+from initbench.initializers.distribution import Distribution, Family, independent
 from initbench.registry import register_initializer
 
 
@@ -25,8 +21,4 @@ def lecun(distribution: Family = "normal", embedding_std: float = 0.02) -> Distr
     Raises:
         ArgumentError: embedding_std is not a finite number above 0.
     """
-
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-        return sample(layer, 1 / math.sqrt(layer.fan_in), distribution, generator)
-
-    return Distribution(draw, embedding_std)
+    return independent(lambda layer: 1 / math.sqrt(layer.fan_in), distribution, embedding_std)

@@ -189,8 +189,7 @@ class _Visitor:
             self._solutions[name] = solution
             return outputs
         weight.copy_(before)
-        unscaled: Tensor = module.forward(*inputs)
-        return unscaled
+        return module.forward(*inputs)
 
     def scales(self) -> dict[str, float]:
         if not self._solutions:

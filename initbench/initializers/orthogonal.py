@@ -24,6 +24,12 @@ def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tens
     return q if rows >= columns else q.T
 
 
+def orthogonal_weight(layer: WeightLayer, generator: torch.Generator) -> Tensor:
+    """Return a weight whose blocks, flattened to (outputs, inputs × kernel taps), are random orthogonal matrices."""
+    matrices = [haar_orthogonal(layer.outputs, layer.fan_in, generator) for _ in range(layer.blocks)]
+    return layer.assemble(torch.stack(matrices).reshape(layer.blocks, layer.outputs, layer.inputs, *layer.kernel))
+
+
 @register_initializer("orthogonal", reference="Saxe, McClelland & Ganguli, ICLR 2014")
 def orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     """Each weight, flattened to (outputs, inputs × kernel taps), is gain times a random orthogonal matrix.
@@ -41,8 +47,6 @@ def orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     check_positive("gain", gain)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-        matrices = [gain * haar_orthogonal(layer.outputs, layer.fan_in, generator) for _ in range(layer.blocks)]
-        blocks = torch.stack(matrices).reshape(layer.blocks, layer.outputs, layer.inputs, *layer.kernel)
-        return layer.assemble(blocks), {"law": "orthogonal", "gain": gain}
+        return gain * orthogonal_weight(layer, generator), {"law": "orthogonal", "gain": gain}
 
     return Distribution(draw, embedding_std)

@@ -48,8 +48,7 @@ class WeightNormalized:
         self.gain.copy_(torch.where(zero, 0.0, self._norms(self.direction)))
 
     def _norms(self, w: Tensor) -> Tensor:
-        norms: Tensor = torch.norm_except_dim(w, 2, self.dim)
-        return norms
+        return torch.norm_except_dim(w, 2, self.dim)
 
 
 def weight_normalized(module: nn.Module, name: str) -> WeightNormalized | None:

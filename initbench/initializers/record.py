@@ -155,13 +155,7 @@ class InitializationRecord:
     _parameters: dict[str, nn.Parameter] = field(default_factory=dict, repr=False, compare=False)
 
     def drawn(self, name: str, law: str, **numbers: Any) -> None:
-        """Record that a parameter's values were drawn.
-
-        Args:
-            name: the parameter's name.
-            law: name of the law, such as ``normal``.
-            numbers: the law's numbers, such as ``std``.
-        """
+        """Record that a parameter's values were drawn from a law (``normal``), and the law's numbers (``std``)."""
         self._add(name, "drawn", law=law, **numbers)
 
     def filled(self, name: str, value: float, **further: Any) -> None:
@@ -169,13 +163,7 @@ class InitializationRecord:
         self._add(name, "filled", value=value, **further)
 
     def scaled(self, name: str, factor: float, runs: int = 1) -> None:
-        """Record that a parameter was multiplied.
-
-        Args:
-            name: the parameter's name.
-            factor: what it was multiplied by.
-            runs: how often its layer runs; the factor is for the first run.
-        """
+        """Record that a parameter was multiplied; if its layer runs several times, the factor is for the first run."""
         self._add(name, "scaled", factor=factor, **({"runs": runs} if runs > 1 else {}))
 
     def shifted(self, name: str, by: float) -> None:
@@ -193,10 +181,8 @@ class InitializationRecord:
     def left(self, name: str, reason: str | None = None, layer: str | None = None) -> None:
         """Record that a parameter was left as it is.
 
-        Args:
-            name: the parameter's name.
-            reason: a key of `REASONS`, or other words; None if there was nothing to do.
-            layer: the layer that the reason is about.
+        `reason` is a key of `REASONS`, or other words; None if there was nothing to do. `layer` is the layer that the
+        reason is about.
         """
         self._add(name, "left", reason=reason, **({} if layer is None else {"layer": layer}))
 
@@ -210,8 +196,7 @@ class InitializationRecord:
     def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
         """Return parameter groups for an optimizer, one per learning-rate multiplier, without frozen parameters.
 
-        Args:
-            lr: the learning rate of parameters without a multiplier.
+        `lr` is the learning rate of parameters without a multiplier.
         """
         groups: dict[float, list[nn.Parameter]] = {}
         for name, parameter in self._parameters.items():
@@ -228,8 +213,7 @@ class InitializationRecord:
         """Return a JSON object; non-finite numbers become None with a reason beside them (see `json_values`)."""
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         fields["coverage"] = None if self.coverage is None else vars(self.coverage)
-        result: dict[str, Any] = json_values(fields)
-        return result
+        return json_values(fields)
 
     def __str__(self) -> str:
         return summary(self)

@@ -6,16 +6,14 @@ import math
 from functools import partial
 from typing import Literal
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
 from initbench.initializers.branches import required_branches, required_gates
 from initbench.initializers.context import Apply, InitializationContext
-from initbench.initializers.distribution import WeightLayer, sample, weight_layers
+from initbench.initializers.distribution import sample, weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter
-from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 from initbench.structure.kinds import NORM_LAYERS
 
@@ -56,14 +54,10 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0, embedding_std: float = 0
             writer.fill(model.get_parameter(gate), value if gate in gates else 1.0)
         for module in model.modules():
             for layer in weight_layers(module):
-                writer.draw(layer.weight, partial(_draw, layer))
+                writer.draw(layer.weight, partial(sample, layer, math.sqrt(2 / layer.fan_in), "normal"))
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
         context.record.conditions["alpha"] = value
 
     return apply
-
-
-def _draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-    return sample(layer, math.sqrt(2 / layer.fan_in), "normal", generator)

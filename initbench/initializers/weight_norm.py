@@ -14,7 +14,7 @@ from initbench.errors import InitializationError
 from initbench.initializers.branches import known_branches, modules_of, stages
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
-from initbench.initializers.orthogonal import haar_orthogonal
+from initbench.initializers.orthogonal import orthogonal_weight
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter, weight_normalized
 from initbench.initializers.record import Law
 from initbench.registry import register_initializer
@@ -120,6 +120,4 @@ def _squared_gains(model: nn.Module, branches: tuple[ResidualBranch, ...], gain:
 def _direction(layer: WeightLayer, law: str, generator: torch.Generator) -> tuple[Tensor, Law]:
     if law == "normal":
         return sample(layer, 1 / math.sqrt(layer.fan_in), "normal", generator)
-    matrices = torch.stack([haar_orthogonal(layer.outputs, layer.fan_in, generator) for _ in range(layer.blocks)])
-    blocks = matrices.reshape(layer.blocks, layer.outputs, layer.inputs, *layer.kernel)
-    return layer.assemble(blocks), {"law": "orthogonal"}
+    return orthogonal_weight(layer, generator), {"law": "orthogonal"}

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
-
 from initbench.arguments import check_positive
-from initbench.initializers.distribution import Distribution, Family, WeightLayer, sample
-from initbench.initializers.record import Law
+from initbench.initializers.distribution import Distribution, Family, independent
 from initbench.registry import register_initializer
 
 
@@ -29,9 +25,4 @@ def xavier(distribution: Family = "uniform", gain: float = 1.0, embedding_std: f
         ArgumentError: gain or embedding_std is not a finite number above 0.
     """
     check_positive("gain", gain)
-
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-        std = gain * math.sqrt(2 / (layer.fan_in + layer.fan_out))
-        return sample(layer, std, distribution, generator)
-
-    return Distribution(draw, embedding_std)
+    return independent(lambda layer: gain * math.sqrt(2 / (layer.fan_in + layer.fan_out)), distribution, embedding_std)

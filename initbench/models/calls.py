@@ -26,9 +26,7 @@ def tensor_of(output: Any) -> Any:
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
     """Return the loss of one batch, 0-dim: the only place where a model runs for a loss at initialization.
 
-    Raises:
-        InitializationError: the model or `loss_fn` raises an exception, which becomes the cause of this one.
-        ArgumentError: `loss_fn` does not return a 0-dim tensor.
+    An exception of the model or `loss_fn` becomes an InitializationError; a loss that is not 0-dim is an ArgumentError.
     """
     inputs, targets = batch
     with running_on(inputs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -96,6 +96,17 @@ def forked_rng(model: nn.Module, seed: int, *keys: str) -> Iterator[None]:
 
 def batch_norms(model: nn.Module) -> list[_BatchNorm]:
     return [module for module in model.modules() if isinstance(module, _BatchNorm)]
+
+
+def evaluate_but_batch_norm(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
+    """Put a model into eval mode and BatchNorm into `mode`; return which statistics it uses, None without BatchNorm."""
+    model.eval()
+    layers = batch_norms(model)
+    for layer in layers:
+        layer.training = mode == "train"
+    if not layers:
+        return None
+    return "batch statistics" if any(map(uses_batch_statistics, layers)) else "running statistics"
 
 
 def uses_batch_statistics(layer: _BatchNorm) -> bool:

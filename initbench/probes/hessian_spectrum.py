@@ -236,8 +236,7 @@ class _Hessian:
                 derivative(differentiable_loss(self._model, inputs, targets, self._context.loss))
                 for inputs, targets in self._batches
             )
-        mean: Vector = flatten(found, self._over).double().cpu().numpy() / len(self._batches)
-        return mean
+        return flatten(found, self._over).double().cpu().numpy() / len(self._batches)
 
 
 def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:

@@ -119,10 +119,8 @@ def entries(name: str, measured: Measurement | Mapping[str, Measurement]) -> lis
     """Return the entries of a probe in a record, one for each measurement.
 
     A number that is not finite becomes None, and its text is stored under ``value_reason``, ``y_reason`` or
-    ``values_reason``. A mapping contains several measurements by a suffix of the name, "" for none.
-
-    Raises:
-        InitbenchError: it is not a measurement, a value is not a number, or the conditions are not plain data.
+    ``values_reason``. A mapping contains several measurements by a suffix of the name, "" for none. Anything else, and
+    conditions that are not plain data, raise an InitbenchError.
     """
     several = measured if isinstance(measured, Mapping) else {"": measured}
     return [_entry(f"{name}.{suffix}" if suffix else name, measurement) for suffix, measurement in several.items()]

@@ -75,17 +75,15 @@ class Moments:
 class BranchSignals(TorchFunctionMode):
     """Measures the signals of residual branches while a model runs within `taken`.
 
-    Args:
-        model: any model.
-        branches: its residual branches, see `initbench.structure`. Branches that no module ends are left out.
+    Branches that no module ends are left out. All moments are by branch, in the order in which they are added.
 
     Attributes:
-        skip: by branch, in the order in which they are added, moments of the tensor that the branch is added to.
-        branch: moments of the branch itself.
-        skip_gradient: moments of the part of the gradient at the block's input that came through the skip path. The
-            block's input is the tensor that the branch is added to; if the skip path has a projection, it is the input
-            of the block's module. See `differentiate`.
-        branch_gradient: moments of the part that came through the branch.
+        skip: of the tensor that the branch is added to.
+        branch: of the branch itself.
+        skip_gradient: of the part of the gradient at the block's input that came through the skip path. The block's
+            input is the tensor that the branch is added to; if the skip path has a projection, it is the input of the
+            block's module. See `differentiate`.
+        branch_gradient: of the part that came through the branch.
     """
 
     def __init__(self, model: nn.Module, branches: Sequence[ResidualBranch]) -> None:
@@ -205,8 +203,7 @@ def _edge(tensor: Tensor) -> GradientEdge | None:
 
 def _products(of: GradientEdge, at: GradientEdge, gradient: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradient at an edge that passes through another edge; None if no path leads there."""
-    found: tuple[Tensor | None, ...] = torch.autograd.grad(of, at, gradient, retain_graph=True, allow_unused=True)
-    return found
+    return torch.autograd.grad(of, at, gradient, retain_graph=True, allow_unused=True)
 
 
 REFERENCE = (

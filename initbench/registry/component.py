@@ -37,13 +37,7 @@ class ComponentArgument(ABC):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a component that a user may set.
-
-    Attributes:
-        name: its name.
-        type: its annotation, as text.
-        default: its default, for an initializer as in a suite; `inspect.Parameter.empty` if the argument is required.
-    """
+    """An argument that a user may set; `type` is its annotation as text, `default` is written as in a suite."""
 
     name: str
     type: str
@@ -58,14 +52,7 @@ class Argument:
 _RESERVED = {
     "architecture": {"input_shape", "num_classes", "seed"},
     "initializer": {
-        "batches",
-        "input_shape",
-        "inputs",
-        "loss_fn",
-        "num_classes",
-        "real_batches",
-        "seed",
-        "task",
+        *["batches", "input_shape", "inputs", "loss_fn", "num_classes", "real_batches", "seed", "task"],
         "training_optimizer",
     },
     "scheme": {"inputs", "scheme"},
@@ -78,10 +65,7 @@ class Component(Generic[TraitsT]):
 
     Attributes:
         kind: ``initializer``, ``architecture``, ``scheme``, ``task``, ``dataset`` or ``probe``.
-        name: the registered name.
-        factory: called with the resolved arguments.
         version: raised when the component's numbers change; part of every trial's id.
-        traits: the declarations at registration.
         supplied: keyword arguments of the factory that the library passes.
         own: for a member of a family, the arguments that it has beside the factory's.
     """
@@ -164,8 +148,7 @@ class Component(Generic[TraitsT]):
     def resolve(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments with defaults; integers given for numbers become floats, lists become tuples.
 
-        Raises:
-            ArgumentError: an unknown or missing argument, or an argument of the wrong type.
+        An argument that is unknown, missing or of the wrong type raises an ArgumentError.
         """
         from pydantic import ValidationError
 
@@ -194,11 +177,7 @@ class Component(Generic[TraitsT]):
         return tuple(name for name, types in self._types.items() if Path in types)
 
     def shallow(self, arguments: Mapping[str, Any]) -> Shallow | None:
-        """Return the shallow networks that an architecture declares for these arguments.
-
-        Args:
-            arguments: all of them, as `resolve` returns them.
-        """
+        """Return the shallow networks that an architecture declares for these resolved arguments."""
         declared: Callable[[Mapping[str, Any]], Shallow | None] | None = getattr(self.traits, "shallow", None)
         return None if declared is None else declared(arguments)
 
@@ -252,26 +231,13 @@ class Component(Generic[TraitsT]):
         return not {tuple, list}.isdisjoint(self._types.get(name, ()))
 
     def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:
-        """Check the user's arguments, and call the factory with them.
-
-        Args:
-            arguments: as in a suite or a spec.
-            supplied: arguments of the library; the factory gets those that it takes.
-
-        Raises:
-            ArgumentError: `resolve` or the factory refuses an argument; a plug-in's ValueError counts as one.
-        """
+        """Check the user's arguments, and call the factory with them; see `resolve` and `call`."""
         return self.call(self.resolve(arguments), **supplied)
 
     def call(self, resolved: Mapping[str, Any], **supplied: Any) -> Any:
-        """Call the factory with arguments that `resolve` has returned.
+        """Call the factory with resolved arguments, and with the supplied ones that it takes.
 
-        Args:
-            resolved: all of them.
-            supplied: see `build`.
-
-        Raises:
-            ArgumentError: the factory refuses an argument; a plug-in's ValueError counts as one.
+        If it refuses an argument it raises an ArgumentError; a plug-in's ValueError counts as one.
         """
         takes = inspect.signature(self.factory).parameters if supplied else ()
         try:
@@ -303,11 +269,8 @@ def _plain(value: Any) -> Any:
 class Registry(Generic[TraitsT]):
     """All components of one kind.
 
-    Attributes:
-        kind: of the components, for messages.
-        builtins: name → module of the library's components. ``prefix/*`` is a family: one factory, whose first argument
-            is NAME, builds every member ``prefix/NAME``.
-        supplied: see `Component`.
+    `builtins` maps names to modules of the library. ``prefix/*`` is a family: one factory, whose first argument is
+    NAME, builds every member ``prefix/NAME``.
     """
 
     kind: str
@@ -319,8 +282,7 @@ class Registry(Generic[TraitsT]):
     def register(self, name: str, version: int, traits: TraitsT) -> Callable[[Factory], Factory]:
         """Return a decorator that registers a factory.
 
-        Raises:
-            InitbenchError: the name is taken or malformed, or the version is below 1.
+        A name that is taken or malformed, or a version below 1, raises an InitbenchError.
         """
         if not name or any(c.isspace() or c in "[](),=" for c in name):
             raise InitbenchError(f"{self.kind} {show(name)}: a name has no spaces, brackets, commas or '='")
@@ -357,11 +319,7 @@ class Registry(Generic[TraitsT]):
         return sorted({*self.builtins, *self._registered})
 
     def get(self, name: str) -> Component[TraitsT]:
-        """Return a component, importing its module.
-
-        Raises:
-            UnknownNameError: no component has this name.
-        """
+        """Return a component, importing its module; an unknown name raises an UnknownNameError."""
         if name not in self._registered:
             if name in self.builtins:
                 importlib.import_module(self.builtins[name])
@@ -378,11 +336,7 @@ class Registry(Generic[TraitsT]):
         raise UnknownNameError(f"unknown {self.kind} {show(name)}{nearest(name, valid)}")
 
     def find(self, name: str) -> Component[TraitsT]:
-        """Return a component, or a family by its ``prefix/*``.
-
-        Raises:
-            UnknownNameError: no component has this name.
-        """
+        """Return a component, or a family by its ``prefix/*``; an unknown name raises an UnknownNameError."""
         if name.endswith(_FAMILY) and name in self.names():
             family = self._family(name)
             # Its first argument is the member's name, which is part of the component's name.

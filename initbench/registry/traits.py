@@ -42,16 +42,7 @@ Refuses = Callable[[Mapping[str, Any], str, float], str | None]
 
 @dataclass(frozen=True)
 class InitializerTraits:
-    """The declarations of an initializer.
-
-    Attributes:
-        data: the batches that it needs by default; None for none.
-        scheme: the scheme that the architecture must have; None for any.
-        reads_optimizer: whether its result depends on the optimizer of the training that follows.
-        refuses: why it does not work with a training, see `Refuses`.
-        smoke: argument → value for a smoke run, if the user's value would take long.
-        reference: the paper, for `initbench describe`.
-    """
+    """The declarations of an initializer, see `register_initializer`."""
 
     data: DataKind | None = None
     scheme: str | None = None
@@ -68,8 +59,7 @@ class Shallow:
     Attributes:
         arguments: the changed arguments of the shallow network.
         more: the changed arguments of the next deeper network.
-        times: the deep network is the shallow one plus this many times the difference between the next deeper and the
-            shallow one, including parameters.
+        times: the deep network is the shallow one plus this many times the difference between the two, also in size.
     """
 
     arguments: Mapping[str, Any]
@@ -78,13 +68,9 @@ class Shallow:
 
     @classmethod
     def of_depth(cls, depth: int, least: int, step: int, deepest: int) -> Self | None:
-        """Return the networks of the least depth and of one step more; None if the depth is not larger, or is wrong.
+        """Return the networks of the depths `least` and `least` + `step`; None if `depth` is not larger, or is wrong.
 
-        Args:
-            depth: the deep network's argument ``depth``.
-            least: depth of the shallow network.
-            step: how much deeper the next one is.
-            deepest: the greatest depth that the architecture takes.
+        `deepest` is the greatest depth that the architecture takes.
         """
         if not least < depth <= deepest or (depth - least) % step:
             return None
@@ -93,11 +79,10 @@ class Shallow:
 
 @dataclass(frozen=True)
 class Member:
-    """The properties of one member of a family of architectures, beside the family's.
+    """The properties of one member of a family of architectures.
 
-    Attributes:
-        tasks: the tasks that it supports; None for the family's.
-        arguments: its arguments beside the factory's own; the factory takes them as ``**arguments``.
+    `tasks` None means the tasks of the family; `arguments` come beside the factory's own, which takes them as
+    ``**arguments``.
     """
 
     tasks: tuple[str, ...] | None = None
@@ -106,18 +91,7 @@ class Member:
 
 @dataclass(frozen=True)
 class ArchitectureTraits:
-    """The declarations of an architecture.
-
-    Attributes:
-        tasks: the tasks that it supports.
-        schemes: the schemes that it builds itself; for all others see `SchemeTraits`.
-        members: the names of a family's members.
-        member: returns the properties of a named member, if members differ; else None.
-        example: a member, for `initbench describe`.
-        reference: the paper, for `initbench describe`.
-        shallow: called with all arguments; returns shallow networks of the same kind, or None if the network is
-            shallow.
-    """
+    """The declarations of an architecture, see `register_architecture`."""
 
     tasks: tuple[str, ...] = ("classification",)
     schemes: tuple[str, ...] = ()
@@ -130,16 +104,7 @@ class ArchitectureTraits:
 
 @dataclass(frozen=True)
 class SchemeTraits:
-    """The declarations of a scheme.
-
-    Attributes:
-        instead_of_norm: whether it replaces normalization: an architecture with a choice is built without it.
-        keeps_function: whether a model without normalization computes the same function with it.
-        brings_biases: whether it adds biases beside the layers: an architecture with a choice is built without biases
-            of its convolutions.
-        includes: another scheme, all of whose parts it has: initializers that need the other scheme run on it.
-        reference: the paper, for `initbench describe`.
-    """
+    """The declarations of a scheme, see `register_scheme`."""
 
     instead_of_norm: bool = False
     keeps_function: bool = False
@@ -150,25 +115,14 @@ class SchemeTraits:
 
 @dataclass(frozen=True)
 class TaskTraits:
-    """The declarations of a task.
-
-    Attributes:
-        reference: the source of its metrics, for `initbench describe`.
-    """
+    """The declarations of a task."""
 
     reference: str = ""
 
 
 @dataclass(frozen=True)
 class DatasetTraits:
-    """The declarations of a dataset.
-
-    Attributes:
-        task: the task.
-        describe: returns the inputs and outputs, from the arguments.
-        reading: the arguments that control how its files are read, and change no number.
-        reference: the source of the data, for `initbench describe`.
-    """
+    """The declarations of a dataset, see `register_dataset`; `describe` always has a value."""
 
     task: str
     describe: Describe
@@ -178,12 +132,7 @@ class DatasetTraits:
 
 @dataclass(frozen=True)
 class ProbeTraits:
-    """The declarations of a probe.
-
-    Attributes:
-        smoke: argument → value for a smoke run, if the user's value would take long.
-        reference: the paper, for `initbench describe`.
-    """
+    """The declarations of a probe, see `register_probe`."""
 
     smoke: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from initbench.structure.functions import FUSED_ATTENTION
 from initbench.structure.layer import ATTENTION
 from initbench.structure.positions import factors
 from initbench.structure.run_graph import Node, RunGraph
+
+_index = attrgetter("index")
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,3 @@ def _same_place(node: Node, softmax: Node) -> bool:
     """Return whether a node ran in the module of a softmax, or around it, since the softmax may be a module."""
     inner, outer = (f".{module}".rstrip(".") + "." for module in (softmax.module, node.module))
     return inner.startswith(outer) or outer.startswith(inner)
-
-
-def _index(node: Node) -> int:
-    return node.index

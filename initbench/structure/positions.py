@@ -14,19 +14,10 @@ from torch import nn
 from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, MATRIX_PRODUCTS, MOVES
 from initbench.structure.run_graph import Node, RunGraph
 
-_SELECTING = {
-    "getitem",
-    "setitem",
-    "item",
-    "pad",
-    "cat",
-    "stack",
-    "gather",
-    "index_select",
-    "as_strided",
-    "masked_fill",
+_PASSED = {
+    *[*MOVES, *FACTORS, *ADDITIONS, "div"],
+    *["getitem", "setitem", "item", "pad", "cat", "stack", "gather", "index_select", "as_strided", "masked_fill"],
 }
-_PASSED = {*MOVES, *FACTORS, *ADDITIONS, *_SELECTING, "div"}
 
 
 def set_aside_relative_positions(graph: RunGraph) -> None:

@@ -252,7 +252,7 @@ class _Finder:
 
     def _branch(self, addition: Node, side: Side, other: Side) -> ResidualBranch:
         ends, behind = side.ends([side.operand])
-        last = list(dict.fromkeys(n for node in sorted(ends, key=_index) for n in node.last_layers))
+        last = list(dict.fromkeys(n for node in sorted(ends, key=lambda node: node.index) for n in node.last_layers))
         return ResidualBranch(
             addition.module,
             tuple(name for name in side.layers() if name not in last),
@@ -304,10 +304,6 @@ def _is_chosen(node: Node) -> bool:
     while node.function in MOVES and len(node.signals) == 1:
         node = node.signals[0]
     return node.function in CHOSEN and node.from_input and not signals(node, {}, {})
-
-
-def _index(node: Node) -> int:
-    return node.index
 
 
 def scalar_gate(model: nn.Module, branch: ResidualBranch) -> str | None:

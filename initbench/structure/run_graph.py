@@ -14,14 +14,9 @@ from initbench.structure.functions import ADDITIONS, BOUNDED, CHOSEN, FACTORS, M
 
 @dataclass(frozen=True)
 class LayerUse:
-    """A weight that a function used.
+    """A weight that a function used; `name`, `kind`, `weight` and `gains` are as in `Layer`.
 
-    Attributes:
-        name: the layer: the module that owns the weight if it has no other weight, otherwise the weight's own name.
-        kind: linear, bilinear, convolution, embedding, attention or recurrent.
-        weight: the parameter's name; for a parametrized weight, the largest parameter that it is made from.
-        step: 0, or 1 for the output projection of `multi_head_attention_forward`, which runs after the others.
-        gains: the module's other parameters that the weight is made from, as in standardized weights.
+    `step` is 0, or 1 for the output projection of `multi_head_attention_forward`, which runs after the others.
     """
 
     name: str
@@ -42,7 +37,6 @@ class Node:
             for results of code that the recorder does not see, such as scripted functions, taken to depend on all of
             the module's inputs.
         module: the innermost running module.
-        arguments: the tensors among the arguments, by place.
         from_input: whether it depends on the values of the model's inputs.
         parameters: the parameters that the node is computed from, if it depends only on these and constants; otherwise
             empty.
@@ -86,12 +80,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Return:
-    """A module that returned a node's tensor.
+    """A module that returned a node's tensor when there were so many nodes.
 
-    Attributes:
-        module: its name.
-        nodes: the number of nodes at that time.
-        passed: whether the module has no children and returned its input, like the identity.
+    `passed` says whether the module has no children and returned its input, like the identity.
     """
 
     module: str
@@ -104,14 +95,11 @@ class RunGraph:
     """The graph recorded in a run of a model.
 
     Attributes:
-        nodes: in the order in which they ran.
-        outputs: the nodes of the tensors that the model returned.
         calls: how often each module was called, in the order of the first calls.
         returned: the modules whose whole result was a node's tensor, innermost first.
         unseen: for modules with code that the recorder does not see: module → its parameters with two or more
             dimensions that no visible function used.
         unused: parameters that no function read.
-        passes: number of forward passes.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -120,7 +108,6 @@ class RunGraph:
     returned: dict[Node, list[Return]] = field(default_factory=dict)
     unseen: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
-    passes: int = 1
 
     def consumers(self) -> dict[Node, list[Node]]:
         found: dict[Node, list[Node]] = {}

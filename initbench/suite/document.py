@@ -31,12 +31,10 @@ _EMPTY = "is empty; a suite needs name, dataset, architectures and initializers"
 
 @dataclass
 class Document:
-    """A suite file.
+    """A suite file, as plain data that knows where its keys are written.
 
     Attributes:
         path: as the user gave it; the option if the value is from the command line.
-        text: the file's text.
-        data: its content: mappings, lists and scalars.
         lines: the line (from 1) of each key and list item; empty if the value is from the command line.
         overrides: key → the option that set it on the command line (``--set recipe.lr=0.1``).
     """
@@ -50,10 +48,7 @@ class Document:
     def error(self, key: Key, problem: str, line: int | None = None) -> SuiteError:
         """Return an error with its file and line, or the option, and the key.
 
-        Args:
-            key: the wrong key; if it has no line, the nearest key above it gives one.
-            problem: the rest of the message.
-            line: of the key, if the document does not have it.
+        If the key has no line, `line` is its line, or the nearest key above it gives one.
         """
         above = (key[:n] for n in range(len(key), -1, -1))
         known = next((part for part in above if part in self.lines or part in self.overrides), ())
@@ -72,13 +67,7 @@ class Document:
         return True
 
     def replace(self, key: Key, value: Any, option: str) -> None:
-        """Replace a value of the file by a value of the command line.
-
-        Args:
-            key: its parent must exist.
-            value: plain data.
-            option: as the user wrote it, for messages.
-        """
+        """Replace a value of the file, whose parent must exist, by the plain data of an option of the command line."""
         target: Any = self.data
         for part in key[:-1]:
             target = target[part]
@@ -91,10 +80,7 @@ class Document:
 class Origin:
     """Where a component is written.
 
-    Attributes:
-        document: the suite.
-        key: of the component.
-        listed: the keys of arguments that are items of a list; the other arguments are below `key` by their names.
+    `listed` has the keys of arguments that are items of a list; the other arguments are below `key` by their names.
     """
 
     document: Document

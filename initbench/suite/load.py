@@ -45,11 +45,8 @@ _BELONG_TO = {
 class Suite:
     """A suite file with its meaning; keys that are as in the file are described at `SuiteFile`.
 
-    Attributes:
-        document: the file, for messages and to store beside the results.
-        datasets: every combination of listed values, in the order of the file, as in all other sections.
-        recipes: before rules, which are applied to these.
-        search: the tuning; None if there is none.
+    Datasets, and all other sections, have every combination of listed values, in the order of the file. Rules are
+    applied to `recipes` later. The document is for messages, and is stored beside the results.
     """
 
     document: Document
@@ -99,15 +96,10 @@ class Suite:
 
 
 def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | None = None) -> Suite:
-    """Read and check a suite file.
+    """Read and check a suite file; an invalid one raises a SuiteError with file, line and key.
 
-    Args:
-        path: the YAML file.
-        assignments: ``KEY=VALUE`` overrides, applied before any check (see `initbench.suite.overrides`).
-        seeds: the number of seeds, instead of the suite's.
-
-    Raises:
-        SuiteError: an invalid suite, with file, line and key.
+    `assignments` are ``KEY=VALUE`` overrides, applied before any check (see `initbench.suite.overrides`); `seeds` is
+    the number of seeds, instead of the suite's.
     """
     document = read(path)
     for assignment in assignments:

@@ -59,13 +59,7 @@ def _set_plain(document: Document, parts: Sequence[str], value: Any, option: str
 
 
 class _Entries:
-    """The entries of one section.
-
-    Args:
-        document: is changed.
-        section: its key.
-        option: as the user wrote it.
-    """
+    """The entries of one section of a document, which is changed; `option` is as the user wrote it."""
 
     def __init__(self, document: Document, section: str, option: str) -> None:
         self.document, self.section, self.option = document, section, option

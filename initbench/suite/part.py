@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import ValidationError
-
-from initbench.arguments import Key, argument_of, explain, show, types_of
+from initbench.arguments import Key, show, types_of
 from initbench.comparing.conditions import component_properties, properties
 from initbench.errors import ArgumentError, DataError, UnknownNameError
 from initbench.registry import INITIALIZERS, Component
 from initbench.suite.document import Document, Origin
 from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
-from initbench.training.recipe import ByRole, Recipe
+from initbench.training.recipe import Recipe, checked_recipe
 
 MOST_TRIALS = 100_000
 Status = Literal["run", "unselected", "excluded", "incompatible", "waiting"]
@@ -32,10 +30,7 @@ class Part:
     """An initializer, architecture, dataset or probe of a suite.
 
     Attributes:
-        component: the registered component.
-        values: all its arguments, as its factory takes them.
-        spec: the same as plain data.
-        origin: its position in the suite.
+        values: all its arguments, as its factory takes them; `spec` has them as plain data.
         scheme: for an architecture, the scheme in the suite; for an initializer, the scheme that it or its base needs;
             None for any.
         described: for a dataset, its inputs and outputs; None if they are unknown without its files.
@@ -63,12 +58,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class RecipePart:
-    """A recipe of a suite.
-
-    Attributes:
-        fields: those that the suite, or the recipe that it starts from, sets.
-        recipe: with all others at their defaults.
-    """
+    """A recipe of a suite; the suite, or the recipe that it starts from, sets `fields`."""
 
     fields: dict[str, Any]
     recipe: Recipe
@@ -123,15 +113,9 @@ def part_of(
     call: bool = True,
     written: Part | None = None,
 ) -> Part:
-    """Return a component with its arguments checked and its defaults filled in.
+    """Return a component with its arguments, as a suite writes them, checked and its defaults filled in.
 
-    Args:
-        component: the registered component.
-        arguments: as a suite writes them.
-        origin: its position in the suite.
-        scheme: for an architecture, the scheme in the suite.
-        call: whether to call the factory too.
-        written: see `Part`.
+    If `call`, its factory is called too, which may refuse them. See `Part` for `scheme` and `written`.
     """
     try:
         values = component.resolve(arguments)
@@ -145,13 +129,7 @@ def part_of(
 
 
 def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe:
-    """Return the recipe with these fields; YAML lists become tuples."""
-    try:
-        return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
-    except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
-        raise document.error((*key, *argument_of(details)), explain(details, valid)) from None
+    return checked_recipe(values, lambda within, problem: document.error((*key, *within), problem))
 
 
 def recipe_takes_a_list(field: str) -> bool:
@@ -174,12 +152,8 @@ def cross(
 ) -> list[tuple[dict[str, Any], Origin]]:
     """Return every combination of the listed values, including the values of initializers among the arguments.
 
-    Args:
-        document: for messages.
-        arguments: as in the suite.
-        key: of the entry with the arguments.
-        takes_a_list: whether a list is a single value of the argument with this name.
-        initializers: the names of arguments that are initializers.
+    `key` is the entry's, `takes_a_list` says whether a list is a single value of the argument with a name, and
+    `initializers` are the names of arguments that are initializers.
     """
     axes = []
     for name, value in arguments.items():

@@ -94,11 +94,7 @@ class Plan:
         return "; ".join([*reasons[:_MOST_REASONS], *[f"and {more} more"] * (more > 0)])
 
     def missing(self, statuses: Mapping[str, str]) -> tuple[TrialSpec, ...]:
-        """Return the trials without a result; failed ones are tried again.
-
-        Args:
-            statuses: trial id → status, as in the ledger.
-        """
+        """Return the trials that have no result by their status in the ledger; failed ones are tried again."""
         return tuple(t for t in self.trials if statuses.get(t.id) not in {"finished", "diverged"})
 
 
@@ -111,15 +107,14 @@ def plan(
 ) -> Plan:
     """Return the plan of a suite.
 
+    It raises a SuiteError for a rule, ``exclude`` or filter that no trial meets, an architecture that supports none of
+    the tasks, a rule or an argument that the component refuses, and two entries or rules that make the same trial.
+
     Args:
         suite: checked by `load_suite`.
         only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them. Tuned keys have the value as written.
         descriptions: the suite's datasets, as `initbench.suite.load.describe_datasets` returns them.
         found: if the suite tunes, the results of search trials by id, on which the final trials depend.
-
-    Raises:
-        SuiteError: a rule, ``exclude`` or filter that no trial meets; an architecture that supports none of the tasks;
-            a rule or an argument that the component refuses; two entries or rules that make the same trial.
     """
     written = _cross(suite, descriptions)
     filters = [(option, parse_only(option)) for option in only]
@@ -333,11 +328,8 @@ def _check_conditions(
 ) -> None:
     """Refuse conditions that no row meets, because they are misspelled.
 
-    Args:
-        suite: with its rules, excludes and claims.
-        written: the rows before rules, against which rules are matched.
-        selected: the same rows after them.
-        filters: the options of the command line, with their conditions.
+    Rules are matched against the rows as written; `selected` are the same rows after the rules. `filters` are the
+    options of the command line, with their conditions.
     """
     seen, known = Seen(), set[Any]()
     for row in itertools.chain.from_iterable(zip(written, selected, strict=True)):

@@ -35,14 +35,10 @@ _REPLICATE = {"seed", "probes"}
 
 
 class ComponentSpec(BaseModel):
-    """An initializer, architecture, dataset or probe with all its arguments.
+    """An initializer, architecture, dataset or probe with all its arguments, defaults included, as plain data.
 
-    Attributes:
-        name: the registered name.
-        arguments: every argument, defaults included, as plain data; an argument that is an initializer has a ``name``,
-            ``arguments``, ``version`` and ``source``.
-        version: the component's version.
-        source: for a plug-in, the SHA-256 of its source.
+    An argument that is an initializer has a ``name``, ``arguments``, ``version`` and ``source``, the SHA-256 of a
+    plug-in's source.
     """
 
     model_config = _FROZEN
@@ -86,22 +82,15 @@ class DatasetSpec(ComponentSpec):
 class TrialSpec(BaseModel):
     """Architecture × scheme × initializer × dataset × recipe × probes × seed: the unit that runs.
 
+    Labels are not part of the identity; when cells are paired, labels of rules and tuning are ignored.
+
     Attributes:
-        suite: the suite's name; a label, not part of the identity.
-        architecture: the network.
-        scheme: the scheme with which it is built.
-        initializer: of the parameters.
-        dataset: the training and test data, with their inputs and outputs.
-        recipe: of the training.
-        probes: measurements before training.
-        seed: of the replicate.
+        suite: the suite's name; a label.
         phase: ``search`` trials choose a learning rate and never open the test split.
-        set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label, ignored when cells are
-            paired.
+        set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label.
         scheme_named_by: who asks for the scheme: the ``suite``, the ``initializer``, or both, if two entries of the
             suite make the same trial; a label.
-        tuned: the keys that the suite's `tune` searches, in search and final trials; a label, ignored when cells are
-            paired.
+        tuned: the keys that the suite's `tune` searches, in search and final trials; a label.
         protocols: the protocols of a final trial of a tuned suite: at the ``recipe``'s values as written, at the
             ``shared`` ones of its workload, at its cell's ``own`` best; otherwise empty; a label.
     """
@@ -130,11 +119,7 @@ class TrialSpec(BaseModel):
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """The hashed part: everything that changes the numbers, and nothing else.
-
-        Raises:
-            UnknownNameError: a component is not registered in this process.
-        """
+        """The hashed part: everything that changes the numbers, and nothing else. All components must be registered."""
         # Imported here, because reports read records without a registry.
         from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, SCHEMES, TASKS
 
@@ -184,9 +169,7 @@ class TrialSpec(BaseModel):
 def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:
     """Return the hash of an identity without its seed and probes: the trials of one cell are replicates.
 
-    Args:
-        identity: of a trial.
-        tuned: the keys that a search chooses for each seed (``recipe.lr``), which do not distinguish cells.
+    `tuned` are the keys that a search chooses for each seed (``recipe.lr``), which do not distinguish cells.
     """
     kept = {key: value for key, value in identity.items() if key not in _REPLICATE}
     for key in tuned:

@@ -59,10 +59,9 @@ class Tune(BaseModel):
 
 
 class Range(NamedTuple):
-    """The values of one tuned key.
+    """The values of one tuned key: ``recipe.lr``, ``initializer.tau``.
 
     Attributes:
-        key: ``recipe.lr``, ``initializer.tau``.
         scale: ``log`` or ``linear``, between bounds; ``times``, like ``log`` between multiples of the value in the
             suite, rules included; or ``list``.
         values: the bounds, or the values of the list.
@@ -78,11 +77,7 @@ class Range(NamedTuple):
         """Return the value at a share of the range: from 0, the lower bound, to 1; for a list, from 0 to below 1.
 
         With bounds a and b it is a·(b/a)^share or a + (b − a)·share, rounded to four significant digits, so that a grid
-        contains exactly 0.1 and the trial there is the trial of a suite that says 0.1.
-
-        Args:
-            share: of the range.
-            written: the value in the suite.
+        contains exactly 0.1 and the trial there is the trial of a suite that says 0.1. `written` is the suite's value.
         """
         if self.scale == "list":
             return self.values[int(share * len(self.values))]
@@ -97,19 +92,9 @@ class Range(NamedTuple):
 
 
 class Search:
-    """The tuning of a suite, checked: the points that a cell tries.
+    """The tuning of a suite, checked: the points that a cell tries; `ranges` has the learning rate first.
 
-    Attributes:
-        block: the ``tune:`` block.
-        ranges: of the tuned keys, the learning rate first.
-
-    Args:
-        document: for messages.
-        block: as the schema has checked it.
-        initializers: the names of the suite's initializers.
-
-    Raises:
-        SuiteError: an invalid key or value.
+    An invalid key or value raises a SuiteError. `initializers` are the names of the suite's.
     """
 
     def __init__(self, document: Document, block: Tune, initializers: Collection[str]) -> None:
@@ -282,9 +267,8 @@ def _range(document: Document, key: str, written: Any, initializers: Collection[
 class Searched(NamedTuple):
     """The result of a search trial on the validation split.
 
-    Attributes:
-        value: its primary metric, turned so that lower is better; +∞ if it diverged.
-        is_trained: whether it is better than chance; true if that is unknown.
+    `value` is its primary metric, turned so that lower is better; +∞ if it diverged. `is_trained` says whether it is
+    better than chance; true if that is unknown.
     """
 
     value: float
@@ -332,10 +316,7 @@ def best_at_rates(rates: Sequence[float], results: Sequence[Searched]) -> dict[f
 class Tries:
     """Makes a row for each try of a row; an initializer with the same values is checked once.
 
-    Args:
-        document: for messages.
-        search: the tuning of the suite.
-        first_seed: the seed of the search that all seeds share if it is done once.
+    `first_seed` is the seed of the search that all seeds share if it is done once.
     """
 
     def __init__(self, document: Document, search: Search, first_seed: int) -> None:

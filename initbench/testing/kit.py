@@ -319,22 +319,13 @@ PROPERTIES: tuple[Property, ...] = (
 
 @dataclass(frozen=True)
 class Check:
-    """One property of one initializer; calling it checks the property, and its text is the property's name.
-
-    Attributes:
-        property: yields the violations.
-        subject: the initializer.
-    """
+    """One property of one initializer; calling it checks the property, and its text is its name."""
 
     property: Property
     subject: Subject
 
     def __call__(self) -> None:
-        """Check the property.
-
-        Raises:
-            AssertionError: it is violated; the message names initializer, property and parameter.
-        """
+        """Check the property; an AssertionError names the initializer, property and parameter."""
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # more threads would wait for one another, because the models are small
         try:
@@ -351,12 +342,7 @@ class Check:
 def checks(initializer: str | Callable[..., Any], /, **arguments: Any) -> list[Check]:
     """Return the checks of `check_initializer` one by one, for `pytest.mark.parametrize("check", ..., ids=str)`.
 
-    Args:
-        initializer: see `check_initializer`.
-        arguments: as there.
-
-    Raises:
-        InitbenchError: there is no such initializer, it refuses the arguments, or no architecture has its scheme.
+    It takes the same arguments, and raises the same InitbenchError.
     """
     subject = Subject.of(initializer, arguments)
     return [Check(each, subject) for each in PROPERTIES]

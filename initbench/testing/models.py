@@ -79,8 +79,7 @@ class Convolutions(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         hidden = torch.relu(self.norm(self.conv1(images)))
-        logits: Tensor = self.classifier(torch.relu(self.conv2(hidden)).mean((2, 3)))
-        return logits
+        return self.classifier(torch.relu(self.conv2(hidden)).mean((2, 3)))
 
 
 class TiedLayers(nn.Module):
@@ -99,8 +98,7 @@ class TiedLayers(nn.Module):
         hidden = images.flatten(1)
         for layer in (self.linear1, self.linear2, self.linear3, self.frozen):
             hidden = torch.tanh(layer(hidden))
-        logits: Tensor = self.classifier(hidden)
-        return logits
+        return self.classifier(hidden)
 
 
 class Transformer(nn.Module):
@@ -120,8 +118,7 @@ class Transformer(nn.Module):
         x = self.embedding(words)
         x = x + self.attention(x, x, x, need_weights=False)[0]
         x = x + self.gate * self.contract(torch.relu(self.expand(self.norm(x))))
-        logits: Tensor = self.classifier(x.mean(1))
-        return logits
+        return self.classifier(x.mean(1))
 
 
 class Frozen(Convolutions):
@@ -150,9 +147,8 @@ def cases(scheme: str | None) -> tuple[Case, ...]:
     """
     if scheme is None or scheme == "standard":
         return STANDARD
-    single = [
-        name for name in ARCHITECTURES.names() if not name.endswith("/*")
-    ]  # a family of architectures takes long to import
+    # A family of architectures takes long to import.
+    single = [name for name in ARCHITECTURES.names() if not name.endswith("/*")]
     found = [case for name in single for case in _of_architecture(name, scheme)]
     if not found:
         raise InitbenchError(f"scheme {scheme!r}: no registered architecture of depth 10 without normalization has it")

@@ -166,8 +166,7 @@ class Run:
 
     `before` and `after` have each part of the model, see `PARTS`. Only a run of the initializer alone has the
     following: the keys of the requested generators (`streams`), the number of operations with a random generator
-        (`draws`), the
-    global generators that were used (`moved`), and the forward and backward passes.
+    (`draws`), the global generators that were used (`moved`), and the forward and backward passes.
     """
 
     case: Case
@@ -321,9 +320,8 @@ def _counted_passes(model: nn.Module, passes: dict[str, int]) -> Iterator[None]:
     run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # noqa: SLF001
 
     def forward(*_: Any) -> None:
-        passes[
-            "forward"
-        ] += not is_recording()  # finding the structure runs one sample, which is not a pass over a batch
+        # Finding the structure runs one sample, which is not a pass over a batch.
+        passes["forward"] += not is_recording()
 
     def backward(*arguments: Any, **options: Any) -> Any:
         passes["backward"] += 1

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import nn
 
 from initbench.data.dataset import Dataset
 from initbench.errors import DataError, InitbenchError
-from initbench.randomness import derive_seed
+from initbench.models.state import forked_rng
 from initbench.tasks import find_task
 from initbench.training.checkpoint import restore
 from initbench.training.checkpointing import checkpointed_blocks
@@ -103,7 +102,7 @@ def train(
     )
     diverged_at = None
     blocks = checkpointed_blocks(model) if recipe.activation_checkpointing and recipe.trains else nullcontext()
-    with _global_random_state(derive_seed(seed, "dropout"), dataset.train.device), blocks:
+    with forked_rng(model, seed), blocks:
         if checkpoints is not None and checkpoints.state is not None:
             restore(run, checkpoints.state)
         try:
@@ -111,15 +110,3 @@ def train(
         except DivergedError as diverged:
             diverged_at = diverged.step
     return TrainingResult(run.history, run.metrics(diverged_at), diverged_at is not None, run.speed())
-
-
-@contextmanager
-def _global_random_state(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the global generators of the CPU and the device, and restore the caller's state at the end."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.default_generator.manual_seed(seed)
-        if devices:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield

@@ -8,27 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from initbench import plugins
-from initbench.arguments import argument_of, explain, nearest
+from initbench.arguments import nearest
 from initbench.errors import InitbenchError, UnknownNameError
-from initbench.training.recipe import ByRole, Recipe
+from initbench.training.recipe import checked_recipe
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 
 
 @dataclass(frozen=True)
 class NamedRecipe:
-    """A recipe that suites can start from.
+    """A recipe that suites can start from, see `register_recipe`.
 
-    Attributes:
-        name: the name used in suites.
-        fields: the fields of `Recipe` that it sets, as a suite would write them; all others keep their defaults.
-        origin: the file or module that defines it.
-        description: one line, optionally followed by an empty line and further text.
-        reference: the paper or code that it follows.
-        sources: field → source of its value, if known.
+    All other fields keep their defaults; `origin` is the file or module that defines it.
     """
 
     name: str
@@ -108,13 +100,10 @@ def _check(recipe: NamedRecipe) -> None:
     for name in recipe.sources:
         if name not in recipe.fields:
             raise InitbenchError(f"recipe {recipe.name!r}: sources names {name!r}{nearest(name, recipe.fields)}")
-    try:
-        Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in recipe.fields.items()})
-    except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
-        key = ".".join(map(str, argument_of(details)))
-        raise InitbenchError(f"recipe {recipe.name!r}: {key}: {explain(details, valid)}") from None
+    checked_recipe(
+        recipe.fields,
+        lambda key, problem: InitbenchError(f"recipe {recipe.name!r}: {'.'.join(map(str, key))}: {problem}"),
+    )
 
 
 def _read(file: Path) -> NamedRecipe:

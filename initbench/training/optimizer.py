@@ -41,10 +41,9 @@ def _signsgd(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimi
     """
     from timm.optim import Lion
 
-    optimizer: torch.optim.Optimizer = Lion(
+    return Lion(
         groups, lr=recipe.lr, betas=(recipe.momentum, recipe.momentum), weight_decay=recipe.weight_decay, foreach=True
     )
-    return optimizer
 
 
 def roles(model: nn.Module) -> dict[str, Role]:

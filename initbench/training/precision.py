@@ -23,8 +23,7 @@ def compute_outputs(model: nn.Module, inputs: Tensor, precision: Precision) -> T
     The outputs are converted to float32, so that losses are computed and added in float32 on every device.
     """
     if precision == "fp32":
-        outputs: Tensor = tensor_of(model(inputs))
-        return outputs
+        return tensor_of(model(inputs))
     with torch.autocast(inputs.device.type, torch.bfloat16):
         outputs = tensor_of(model(inputs))
     return outputs.float()

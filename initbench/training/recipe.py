@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
 
+from initbench.arguments import Key, argument_of, explain
 from initbench.errors import ArgumentError
 
 Count = Annotated[int, Field(ge=1)]
@@ -239,3 +241,16 @@ class Recipe(BaseModel):
 
     def _default(self, name: str) -> Any:
         return type(self).model_fields[name].default
+
+
+def checked_recipe(fields: Mapping[str, Any], refused: Callable[[Key, str], Exception]) -> Recipe:
+    """Return the recipe with these fields, in which YAML lists become tuples.
+
+    A wrong field raises the exception that `refused` makes of its key and the problem.
+    """
+    try:
+        return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
+        raise refused(argument_of(details), explain(details, valid)) from None

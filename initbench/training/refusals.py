@@ -21,9 +21,7 @@ _OF_IMAGES = ("random_resized_crop", "crop", "flip", "cutout", "channels_last")
 class ModelTraits:
     """The properties of a model that a recipe depends on.
 
-    Attributes:
-        has_blocks: whether there are blocks for activation checkpointing.
-        has_batch_norm: whether the outputs depend on batch statistics.
+    They are whether it has blocks for activation checkpointing, and whether its outputs depend on batch statistics.
     """
 
     has_blocks: bool

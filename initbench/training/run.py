@@ -131,11 +131,9 @@ class TrainingRun:
     A checkpoint contains this and the global random stream, which dropout uses; see `initbench.training.checkpoint`.
 
     Attributes:
-        batches: the random streams of data order and augmentation.
         evaluations: the metrics of each evaluation so far.
         first: the metrics after the first epoch.
-        steps: steps taken so far.
-        samples: samples in these steps.
+        samples: samples in the steps taken so far.
         seconds: time of these steps, without evaluation.
     """
 

@@ -140,3 +140,27 @@ def test_looks_linear_with_a_tied_head_is_linear():
     x, y = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert torch.allclose(logits(x + y), logits(x) + logits(y), rtol=0, atol=1e-13)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.gru, self.head = nn.Embedding(11, 4), nn.GRU(4, 6), nn.Linear(6, 3)
+
+    def forward(self, tokens):
+        return self.head(self.gru(self.embedding(tokens))[0])
+
+
+def test_the_weights_of_a_recurrent_layer_count_even_if_the_model_cannot_run():
+    with pytest.warns(UserWarning, match="passes over 2 of 4 weights: gru.weight_ih_l0 .*, gru.weight_hh_l0") as runs:
+        initialize(Recurrent(), "kaiming", inputs=torch.zeros(8, 20, dtype=torch.int64))
+    with pytest.warns(
+        UserWarning, match="cannot run|passes over"
+    ) as fails:  # the shape of a batch of numbers, not of tokens
+        record = initialize(Recurrent(), "kaiming", input_shape=(8, 20))
+    cannot, passes = (str(warning.message) for warning in fails)
+    assert passes == str(runs[0].message)
+    assert cannot.startswith("kaiming cannot run the model to find its weights, and finds them by the types of its ")
+    assert "(1, 20)" in cannot
+    assert (record.coverage.weights, record.coverage.set) == (4, 2)
+    assert all(warning.filename == __file__ for warning in fails)
