@@ -123,7 +123,7 @@ def drawn_variances(d, d0, number):
 
 def prior_freedom(variance, d, treatments):
     shape = (1, len(variance))
-    degrees, known = np.full(shape, float(d)), np.full(shape, True)
+    degrees, known = np.full(shape, d), np.full(shape, True)
     return float(module._prior_freedom(variance[None], degrees, known, np.array([treatments])))
 
 
@@ -138,7 +138,7 @@ def test_the_priors_freedom_is_recovered(d, d0):
 def test_without_the_careful_bound_it_is_smyths_estimator(monkeypatch):
     variance = drawn_variances(2, 3, 28)  # of 8 treatments, so 6 independent values
     careful = prior_freedom(variance, 2, treatments=8)
-    assert careful == pytest.approx(smyth(variance, 2, 6 / stats.chi2.ppf(0.2, 6)), rel=1e-8)
+    assert careful == pytest.approx(smyth(variance, 2, 6 / stats.chi2.ppf(0.25, 6)), rel=1e-8)
     monkeypatch.setattr(module, "_CAREFUL", stats.chi2.cdf(6, 6))  # the quantile of which is 6
     assert prior_freedom(variance, 2, treatments=8) == pytest.approx(smyth(variance, 2), rel=1e-8)
     assert careful < smyth(variance, 2)
@@ -149,6 +149,12 @@ def test_variances_are_compared_within_workloads():
     x = normal(3, 4, 3)
     scaled = x * np.array([1.0, 100.0, 1e-4])[:, None, None]
     assert variances(scaled).prior_freedom == pytest.approx(variances(x).prior_freedom, rel=1e-6)
+
+
+@pytest.mark.parametrize(("treatments", "seeds"), [(3, 3), (5, 3), (5, 5)])
+def test_the_prior_has_no_more_than_the_other_pairs_degrees_of_freedom(treatments, seeds):
+    """Many workloads with equal variances would have a larger d₀."""
+    assert on_workload(normal(200, treatments, seeds)).prior_freedom == (treatments - 2) * (seeds - 1)
 
 
 def test_two_treatments_have_no_prior():
@@ -296,15 +302,16 @@ def test_too_few_seeds_or_one_that_diverged_leave_no_interval(values):
 
 def test_equal_differences_say_nothing_about_the_prior():
     """1.1 - 1 and .6 - .5 differ by rounding alone."""
-    x = normal(3, 4, 3)
+    x = normal(3, 4, 3) * np.geomspace(1, 30, 4)[:, None]
     x[0, 0], x[0, 1] = [1.1, 0.6, 0.3], [1.0, 0.5, 0.2]
     _, variance, _ = pair_moments(x[0])
     assert variance[0] == 0
     z = np.log([*variance[1:], *pair_moments(x[1])[1], *pair_moments(x[2])[1]])
     groups = np.repeat([0, 1, 2], [5, 6, 6])
     residual = z - np.array([z[groups == g].mean() for g in range(3)])[groups]
-    excess = (residual**2).sum() / (17 - 3) * 6 / stats.chi2.ppf(0.2, 6) - special.polygamma(1, 1.0)
-    expected = min(float(2 * module._inverse_trigamma(np.array(excess))), 1000)
+    excess = (residual**2).sum() / (17 - 3) * 6 / stats.chi2.ppf(0.25, 6) - special.polygamma(1, 1.0)
+    expected = float(2 * module._inverse_trigamma(np.array(excess)))
+    assert expected < 2 * 2  # below the limit of (k - 2) d
     assert on_workload(x).prior_freedom == pytest.approx(expected)
 
 

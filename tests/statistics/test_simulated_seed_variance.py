@@ -18,7 +18,7 @@ HARDEST = [
     ("one treatment ×1/10", (12, 3, 5)),
     ("one treatment ×1/10", (12, 4, 5)),
     ("one treatment ×10", (12, 4, 3)),
-    pytest.param("×16 by treatment", (12, 3, 4), marks=pytest.mark.xfail(strict=True, reason="6.3 % of 20,000 suites")),
+    ("×16 by treatment", (12, 3, 4)),
     ("cells' variances inverse χ², 2 d.f.", (12, 4, 3)),
     ("50% of seeds near chance", (4, 5, 3)),
     ("50% of seeds near chance", (12, 2, 3)),
