@@ -180,13 +180,13 @@ LEDGERS = {
         crossed([0.2] * 3),
         ["All 4 initializers train both networks at all 3 seeds: 20.0\N{NO-BREAK SPACE}% test error"],
         ["beats", "20.0 to 20.0", "ahead of"],
-        {"variance": "all outcomes are equal", "training": "and 2 others end with the best"},
+        {"variance": "All outcomes are equal", "training": "and 2 others end with the best"},
     ),
     "all outcomes 0": (
         crossed([0.0] * 3),
         ["All 4 initializers train both networks at all 3 seeds: 0.0\N{NO-BREAK SPACE}% test error"],
         ["beats", "-0"],
-        {"variance": "all outcomes are equal"},
+        {"variance": "All outcomes are equal"},
     ),
     "probes that are not finite": (
         not_finite(crossed([0.2, 0.21, 0.22])),

@@ -194,7 +194,7 @@ def test_one_camp_diverged():
     assert found.facts.lead.loser in "cd"
     texts = said(found, compare(found.facts.results))
     assert texts[0].startswith("Only a and b train all 6 networks at all 3 seeds: ")
-    assert texts[1] == "On all 6 networks, c and d diverge (2 to 3 of 3 seeds)."
+    assert texts[1] == "On all 6 networks, c and d diverge (2 to 3 of 3 seeds), which may be luck."
 
 
 def test_all_diverged():
@@ -235,8 +235,8 @@ def test_who_was_not_run_everywhere_but_trains_wherever_it_was():
     found = of(outcomes)
     assert found.facts.wherever_run == {"c": 2}
     assert (
-        said(found)[0]
-        == "No initializer trains all 4 networks at all 3 seeds; b and a train 3 of 4, the most, and c all 2 that it ran on."
+        said(found)[0] == "No initializer trains all 4 networks at all 3 seeds; b and a train 3 of 4, the most, "
+        "and c all 2 that it ran on."
     )
     outcomes["net3"]["d"], outcomes["net2"]["d"] = draw(0.3), draw(0.3)
     assert said(of(outcomes))[0].endswith("train 3 of 4, the most, and d and c all on which they ran.")
@@ -290,7 +290,7 @@ def test_several_tasks_are_each_judged_by_their_own_metric():
     outcomes = {
         "cnn": {"a": draw(0.1), "b": draw(0.2), "c": draw(0.9)},
         "mlp": {"a": draw(0.9), "b": draw(0.5), "c": draw(0.0, spread=0.001)},
-        "transformer": {"a": draw(2.0), "b": draw(3.0), "c": draw(4.0, spread=0.001)},
+        "transformer": {"a": draw(2.0), "b": draw(2.8), "c": draw(4.0, spread=0.001)},
     }
     found = of(outcomes, tasks)
     assert found.facts.everywhere == ("a", "b")
@@ -318,8 +318,8 @@ def test_two_treatments_over_several_metrics_have_no_difference_over_all():
 @pytest.mark.parametrize(
     ("task", "better", "worse", "text"),
     [
-        (TEN_CLASSES, 0.2, 0.6, "points"),
-        (REGRESSION, 0.6, 0.2, "in test R²"),
+        (TEN_CLASSES, 0.2, 0.5, "points"),
+        (REGRESSION, 0.6, 0.4, "in test R²"),
         (LANGUAGE, 2.0, 2.4, "bits"),
     ],
     ids=["lower", "higher", "no best value"],

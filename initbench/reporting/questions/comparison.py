@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from initbench.comparing.formatting import counted, listed, natural
+from initbench.comparing.formatting import counted, listed, natural, typeset
 from initbench.comparing.labels import label_of
 from initbench.comparing.metrics import UNKNOWN
 from initbench.errors import InitbenchError
@@ -17,7 +17,7 @@ from initbench.metric import Metric
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.axis import with_unit
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.lines import profile_panel
+from initbench.reporting.charts.lines import LEAST_PROFILED, profile_panel
 from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.reporting.comparison_sentences import left_out_remark, needed_text, pair_over_workloads
 from initbench.reporting.lead import find_lead, lead_sentences
@@ -392,20 +392,26 @@ def _differences_figure(
     reference = names.treatment(facts.reference)
     rows = []
     for label, comparison in comparisons.items():
-        name, estimate = names.treatment(label), shown_difference(comparison.difference, metric)
-        value, low, high = (metric.scale * part for part in estimate[:3])
-        words = pair_over_workloads(name, reference, comparison, metric, names.noun)
-        rows.append(ForestRow(names.treatment_in_figure(label), Estimate(value, low, high, estimate.n), str(words)))
+        name, row = names.treatment(label), names.treatment_in_figure(label)
+        for each in in_direction(comparison.by_workload, metric).to_dict("records"):
+            words = f"{name} on {names.workload(each['workload'])}: {typeset(metric.signed(each['difference']))}"
+            alone = Estimate(metric.scale * each["difference"], math.nan, math.nan, 1)
+            rows.append(ForestRow(row, alone, words))
+        estimate = shown_difference(comparison.difference, metric)
+        if estimate.has_interval:
+            value, low, high = (metric.scale * part for part in estimate[:3])
+            pair = pair_over_workloads(name, reference, comparison, metric, names.noun)
+            rows.append(ForestRow(row, Estimate(value, low, high, estimate.n), str(pair), pooled=True))
     unit = metric.difference_unit or metric.beside_title.unit
     drawing = forest_panel(rows, with_unit(f"{metric.title} less that of {reference}", unit))
     if drawing is None:
         return (
-            f"There are no mean differences to {reference}, because a trial diverged in its comparison with each other "
-            f"{results.terms.treatment}."
+            f"There are no differences to {reference}, because a trial diverged in its comparison with each other "
+            f"{results.terms.treatment} on each {names.noun}."
         )
-    note = f"Mean over the {names.noun}s of the paired differences, with simultaneous 95 % intervals over these."
-    if missing := [row.label for row in rows if math.isnan(row.estimate.value)]:
-        note += f" Not drawn, because a trial diverged: {', '.join(missing)}."
+    note = f"Mean paired differences, a disc for each {names.noun}, if no trial diverged there."
+    if any(row.pooled for row in rows):
+        note += f" Diamond: their mean, with simultaneous 95 % intervals over the {names.noun}s."
     ranks = facts.ranking.ranks.mean_ranks
     is_best = not facts.is_given and (ranks == ranks.min()).sum() == 1 and _trains(facts.reference, results)
     title = f"Differences to {reference}" + (", which ranks best" if is_best else "")
@@ -446,6 +452,9 @@ def _profile_figure(facts: Comparison, metric: Metric, results: Results) -> Figu
     what, least = metric.title, "lowest"
     if metric.best:
         what, least = f"distance of the {metric.title} from {metric.beside_title.text(metric.best)}", "least"
+    if len(whole) < LEAST_PROFILED:
+        few = results.names.workloads_of(len(whole))
+        return f"There is no performance profile: {few}; one is drawn from {LEAST_PROFILED} on."
     profiles = performance_profiles(costs)
     best = "; ".join(f"{name} is the best on {100 * share:.0f} %" for name, share in profiles.iloc[0].items())
     note = f"On what share of the {noun}s the median {what} is within a factor of the {least}; diverged is a miss."

@@ -378,7 +378,7 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
             + {
                 "seeds": f"whether any difference is more than chance; {seeds}, at least {unknown.needed} are needed.",
                 "metrics": f"which {one} is better over {noun}s, because their metrics differ.",
-                "differences": "which of those with an open mark are as good as the best; more seeds may tell.",
+                "differences": "which of those with an open mark are worse than the best; more seeds may tell.",
                 "order": f"an order over {noun}s; {are_few}, and {needed} to find a difference of one rank.",
                 "sizes": f"an order of the {one}s; {are_few}, and {needed}.",
             }[unknown.what]
