@@ -15,10 +15,12 @@ from initbench.reporting.sizes import difference_words, over_words, plain_words
 from initbench.statistics.cells import Complete
 from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
 from initbench.statistics.paired import PairedComparison
-from initbench.statistics.power import MAXIMUM_SEEDS, number_needed
+from initbench.statistics.power import MAXIMUM_SEEDS
 
 
-def pair_on_workload(first: str, second: str, difference: Estimate, metric: Metric, comparisons: int = 1) -> Sentence:
+def pair_on_workload(
+    first: str, second: str, difference: Estimate, metric: Metric, needed: int | None = None
+) -> Sentence:
     """Return which is better by first - second of oriented outcomes over seeds, or how many would be needed."""
     if difference.n == 0:
         text = "{first} and {second} cannot be compared: no seed has a result of both."
@@ -27,7 +29,7 @@ def pair_on_workload(first: str, second: str, difference: Estimate, metric: Metr
     elif difference.side():
         return _beats(first, second, difference, metric)
     else:
-        enough = _enough(difference, comparisons, "seed", " seeds")
+        enough = _enough(difference, needed, "seed", " seeds")
         text = f"No difference was found between {{first}} and {{second}}; {enough}."
     return say(text, first=first, second=second, is_open=True)
 
@@ -59,7 +61,7 @@ def pair_over_workloads(
         text = f"{no_difference} because trials diverged; more {noun}s would be needed"
     else:
         counted = ("seed", " seeds") if comparison.is_over_seeds else (noun, "")
-        text = f"{no_difference}; {_enough(comparison.judged, comparison.comparisons, *counted)}"
+        text = f"{no_difference}; {_enough(comparison.judged, comparison.needed, *counted)}"
     return say(f"{text}.", first=first, second=second, measured=measured, is_open=True)
 
 
@@ -98,10 +100,10 @@ def _likelier(first: str, second: str, comparison: PairedComparison, where: str,
     return say(text, first=first, second=second, measured=measured, chance=plain_words(chance))
 
 
-def _enough(difference: Estimate, comparisons: int, unit: str, units: str) -> str:
+def _enough(difference: Estimate, needed: int | None, unit: str, units: str) -> str:
     """Return what would be needed to tell two apart; without units if the sentence has named them before."""
     if difference.n < MINIMUM_SEEDS:
         return f"at least {MINIMUM_SEEDS}{units} are needed"
     if not difference.has_interval:
         return f"their difference is the same at every {unit}"
-    return needed_text(number_needed(difference, comparisons), units)
+    return needed_text(needed, units)

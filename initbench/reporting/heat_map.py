@@ -16,9 +16,10 @@ from initbench.metric import Metric
 from initbench.reporting.questions.cost import cost_texts
 from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.results import Results
-from initbench.reporting.sizes import mean_words, value_words
-from initbench.statistics.cells import all_train, table
-from initbench.statistics.intervals import MINIMUM_SEEDS
+from initbench.reporting.sizes import difference_words, mean_words, value_words
+from initbench.statistics.cells import all_learn, all_train, table
+from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
+from initbench.statistics.power import resolution
 from initbench.statistics.verdicts import WorkloadOrder, workload_order
 
 State = Literal["trained", "untrained", "diverged", "incompatible", "failed", "missing", "measured"]
@@ -108,11 +109,19 @@ class _Named:
 
 @dataclass(frozen=True)
 class HeatColumn(_Named):
-    """A workload: its name, its label, and the title of its metric if workloads have several."""
+    """A workload.
+
+    Attributes:
+        name: as the map shows it.
+        label: its label.
+        metric: the title of its metric if workloads have several.
+        resolution: the difference that its seeds find with 80 % power, ``1.2 points``; empty if unknown.
+    """
 
     name: Name
     label: str
     metric: str = ""
+    resolution: str = ""
 
 
 @dataclass(frozen=True)
@@ -260,7 +269,7 @@ def heat_map(results: Results) -> HeatMap:
     )
     several = results.terms.metric is None
     columns = [
-        HeatColumn(names.workloads[label], label, metrics[label].title if several else "")
+        HeatColumn(names.workloads[label], label, metrics[label].title if several else "", _resolution(results, label))
         for label in sorted(metrics, key=natural)
     ]
     costs = cost_texts(results)
@@ -280,6 +289,20 @@ def heat_map(results: Results) -> HeatMap:
         "" if several else f"{results.terms.outcome}, median of seeds",
         *_ends(results),
     )
+
+
+def _resolution(results: Results, workload: str) -> str:
+    verdicts, variance = results.suite_verdicts[workload], results.variances.outcome.get(workload)
+    learning = results.judged[all_learn(results.judged) & (results.judged["workload"] == workload)]
+    if variance is None or len(learning) < 2 or learning["seeds"].min() < MINIMUM_SEEDS:
+        return ""
+    comparisons = max(verdict.comparisons for verdict in verdicts)
+    size = (len(learning), len(results.metric_of), comparisons)
+    difference = resolution(variance, int(learning["seeds"].min()), *size)
+    metric = results.metric_of[workload]
+    if not 0 < difference < metric.largest_difference:
+        return ""
+    return difference_words(Estimate(difference, math.nan, math.nan, 0), metric)
 
 
 def _ends(results: Results) -> tuple[str, str]:

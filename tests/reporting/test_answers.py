@@ -91,7 +91,8 @@ def test_the_critical_difference_is_drawn_where_there_are_enough_workloads():
     assert math.isnan(few.facts.ranking.ranks.critical_difference)
     assert "mean-ranks" not in {figure.name for figure in few.figures}
     assert few.remarks == [
-        "There is no critical-difference diagram: 2 workloads; a critical difference is given from 5 on."
+        "There is no critical-difference diagram: 2 workloads; a critical difference is given from 5 on.",
+        "There is no performance profile: 2 networks; one is drawn from 8 on.",
     ]
 
 

@@ -207,9 +207,7 @@ LEDGERS = {
             for a in (PLAIN, WRN)
             for r in scored(i, [0.1 + 0.1 * e + 0.01 * s for s in range(3)], a)
         ],
-        [
-            "Only kaiming, delta_orthogonal (gain 1), delta_orthogonal (gain 2) and metainit train both networks at all 3 seeds: 11.0 to 41.0"
-        ],
+        ["delta_orthogonal (gain 2) and metainit train both networks at all 3 seeds: 11.0 to 41.0"],
         [],
         {"prediction": "Whether the gradient quotient and the gradient norm predict the test error cannot be tested"},
     ),

@@ -45,9 +45,10 @@ def rows(text):
 
 def test_the_first_table_is_the_map_in_its_order(quickstart):
     results, page = quickstart
-    head, *lines = rows(page.read_text(encoding="utf-8"))
-    assert len({len(line) for line in (head, *lines)}) == 1
+    head, *lines, last = rows(page.read_text(encoding="utf-8"))
+    assert len({len(line) for line in (head, *lines, last)}) == 1
     found = heat_map(results)
+    assert last[:3] == ["seeds can resolve", *(column.resolution or "–" for column in found.columns)]
     assert head[1:3] == [column.short for column in found.columns]
     assert [line[0] for line in lines] == [f"{r.short} ({r.detail})" if r.detail else r.short for r in found.rows]
     for row, line in zip(found.rows, lines, strict=True):

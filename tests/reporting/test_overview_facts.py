@@ -329,7 +329,9 @@ def test_the_direction_of_the_lead(task, better, worse, text):
     found = of({"net": {"a": draw(worse), "b": draw(better), "c": draw(better)}}, task)
     assert found.facts.lead.winner in {"b", "c"}
     assert found.facts.lead.loser == "a"
-    assert found.facts.lead.difference.value == pytest.approx(0.4, abs=0.02)  # positive, whatever the direction
+    assert found.facts.lead.difference.value == pytest.approx(
+        abs(worse - better), abs=0.02
+    )  # positive, whatever the direction
     [sentence] = [sentence for sentence in said(found) if " beats a by " in sentence]
     assert text in sentence
     assert "-" not in sentence.split(" by ")[1]

@@ -294,7 +294,7 @@ def test_an_eleventh_initializer_is_told_from_the_first_in_every_legend_and_line
         assert len(drawn) == len(symbol) == 12  # by colour and shape
         assert PALETTE[0] in symbol["initializer_00"]
         assert PALETTE[0] in symbol["initializer_10"]
-    for name in ("steps-plain-depth=28-width=1", "profile-outcome"):
+    for name in ("steps-plain-depth=28-width=1", "steps-wrn-depth=28-width=1"):
         drawing = (tmp_path / "twelve" / "report" / "figures" / f"{name}.svg").read_text(encoding="utf-8")
         dashed = {stroke for stroke, dash in re.findall(r'<path[^>]*stroke="(#\w+)"[^>]*dasharray="(6,3)"', drawing)}
         assert dashed == set(PALETTE[:2]), name

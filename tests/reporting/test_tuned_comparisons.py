@@ -146,7 +146,8 @@ def test_verdicts_are_those_of_the_comparison(planted_family):
         own = verdicts.loc[key]
         sign = 1 if key[1] == row["treatment"] else -1
         assert sign * own["own_difference"] == pytest.approx(row["difference"])
-        assert own["own_high"] - own["own_low"] == pytest.approx(row["high"] - row["low"])
+        # Its step of Holm's procedure has at most as many comparisons as all pairs.
+        assert own["own_high"] - own["own_low"] <= (row["high"] - row["low"]) * (1 + 1e-12)
 
 
 def test_who_trains_at_some_rates_alone_is_said_of_it_and_not_of_every_pair():

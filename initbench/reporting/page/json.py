@@ -64,7 +64,14 @@ def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
     return {
         "metric": heat_map.metric,
         "columns": [
-            {"short": c.short, "detail": c.name.detail, "label": c.label, "metric": c.metric} for c in heat_map.columns
+            {
+                "short": column.short,
+                "detail": column.name.detail,
+                "label": column.label,
+                "metric": column.metric,
+                "resolution": column.resolution,
+            }
+            for column in heat_map.columns
         ],
         "rows": [
             {

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from initbench.reporting.tables import Table, table_of
 from initbench.reporting.trials import early_columns
 from initbench.statistics.cost import on_one_device
 from initbench.statistics.intervals import mean_estimate
-from initbench.statistics.verdicts import WorkloadOrder, workload_order
+from initbench.statistics.power import seeds_to_find
+from initbench.statistics.verdicts import Verdict, WorkloadOrder, workload_order
 
 Row = Mapping[Hashable, Any]
 _SECONDS = "initialization_seconds"
@@ -96,15 +98,26 @@ def workload_sentences(results: Results, workload: str) -> list[Sentence]:
     """Return what happened on one workload, which is the sentences' subject and not named in them; at least one."""
     metric, names = results.metric_of[workload], results.names
     order = workload_orders(results)[workload]
-    sentences = order_sentences(order, metric, results.terms.treatment, names.treatment)
+    needed = partial(_seeds_needed, results, order.compared)
+    sentences = order_sentences(order, metric, results.terms.treatment, names.treatment, needed)
     return [replace(sentence, subject=names.workload(workload)) for sentence in sentences]
 
 
+def _seeds_needed(results: Results, treatments: int, verdict: Verdict) -> int | None:
+    variance = results.variances.of(*verdict[:3])
+    size, n = (treatments, len(results.metric_of), verdict.comparisons), verdict.difference.n
+    return seeds_to_find(verdict.difference.value, variance, *size, more_than=n)
+
+
 def order_sentences(
-    order: WorkloadOrder, metric: Metric, treatment: str, display: Callable[[str], str] = str
+    order: WorkloadOrder,
+    metric: Metric,
+    treatment: str,
+    display: Callable[[str], str] = str,
+    needed: Callable[[Verdict], int | None] = lambda _: None,
 ) -> Iterator[Sentence]:
     """Yield who is best on a workload, who did not train or diverged and at which seeds, and whose GQ is saturated."""
-    yield from _best(order, metric, treatment, display)
+    yield from _best(order, metric, treatment, display, needed)
     if len(order.untrained):
         yield _untrained(order, metric, treatment, display)
     partly = {
@@ -119,14 +132,20 @@ def order_sentences(
         yield say(text, whose=named([display(name) for name in order.saturated]))
 
 
-def _best(order: WorkloadOrder, metric: Metric, treatment: str, display: Callable[[str], str]) -> Iterator[Sentence]:
+def _best(
+    order: WorkloadOrder,
+    metric: Metric,
+    treatment: str,
+    display: Callable[[str], str],
+    needed: Callable[[Verdict], int | None],
+) -> Iterator[Sentence]:
     if order.compared == 0:
         nothing = "Nothing was trained here: the trials were only measured at initialization."
         yield say(nothing) if order.seeds else say("No trial has a result.", is_open=True)
     elif len(order.outcomes) == 1:
         yield _only(order, metric, display)
     elif len(order.outcomes):
-        yield from _leaders(order, metric, display)
+        yield from _leaders(order, metric, display, needed)
     elif len(order.diverged) == order.compared and not order.partly:
         yield say(f"Every {treatment} diverges.")
 
@@ -144,14 +163,15 @@ def _only(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -
     return say(text, name=display(order.best), value=value)
 
 
-def _leaders(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -> Iterator[Sentence]:
+def _leaders(
+    order: WorkloadOrder, metric: Metric, display: Callable[[str], str], needed: Callable[[Verdict], int | None]
+) -> Iterator[Sentence]:
     """Yield whom the best beats most narrowly, then those from which no difference was found."""
     leading = order.leading
     for other in [*order.behind[:1], *(leading[1:] if len(leading) == 2 else [])]:
-        difference = order.differences[other]
-        yield pair_on_workload(
-            display(order.best), display(other), difference, metric, order.verdicts[other].comparisons
-        )
+        verdict = order.verdicts[other]
+        enough = None if verdict.side or not verdict.difference.has_interval else needed(verdict)
+        yield pair_on_workload(display(order.best), display(other), verdict.difference, metric, enough)
     if len(leading) > 2:
         values = [metric.oriented(order.outcomes[name]) for name in leading]
         text = "No difference was found between {who}: {values}; more seeds would be needed."

@@ -76,8 +76,8 @@ def test_the_largest_difference_of_the_quickstart():
 
 def test_what_would_tell_two_apart():
     near = Estimate(0.002, -0.003, 0.007, 5)
-    found = pair_on_workload("kaiming", "xavier", near, ERROR, comparisons=6)
     needed = number_needed(near, 6)
+    found = pair_on_workload("kaiming", "xavier", near, ERROR, needed)
     assert found.text == f"No difference was found between kaiming and xavier; about {needed} seeds would be needed."
     assert found.is_open
     for few in (paired_estimate([0.1, 0.2], [0.3, 0.3]), Estimate(nan, nan, nan, 0), Estimate(nan, nan, nan, 3)):
@@ -130,7 +130,7 @@ def on_one_network(medians, *, chance=0.9, diverged=(), saturated=()):
     trials = frame(outcome).assign(oriented_chance=chance, chance_standard_error=0.001, oriented_best=0.0)
     judged = cells(trials.assign(is_trained=is_trained(*(trials[column] for column in JUDGED))))
     verdicts = workload_verdicts(judged, trials, suite_variances(trials, judged))
-    return list(order_sentences(workload_order(judged, verdicts, saturated), ERROR, "initializer"))
+    return list(order_sentences(workload_order(judged, verdicts, saturated), ERROR, "initializer", needed=lambda _: 12))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_an_interval_stays_within_what_is_possible(mean, half_width, metric, tex
 def test_intervals_of_differences_in_a_table_stay_within_what_is_possible():
     row = {"regret": 0.4, "regret_low": -0.2, "regret_high": 1.3}
     written = cell_text(Column("Regret", "difference", "regret", "regret_low", "regret_high"), row, ERROR)
-    assert written == "+40.00 (-20.00 to +100.00)"
+    assert written == "+40.00 (−20.00 to +100.00)"
     assert cell_text(Column("Gain", "points", "regret", "regret_low", "regret_high"), row, BITS) == written
     assert cell_text(Column("Less", "difference", "regret", "regret_low", "regret_high"), row, BITS).endswith("+1.300)")
 
