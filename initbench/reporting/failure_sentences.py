@@ -12,6 +12,7 @@ from initbench.reporting.heat_map import HeatMap
 from initbench.reporting.results import Results
 from initbench.reporting.sentence import Sentence, bold_names, joined, named, say
 from initbench.statistics.cells import all_train
+from initbench.statistics.verdicts import learning_differs
 
 Failures = Mapping[str, tuple[str, ...]]
 """Label of a workload → labels of the treatments that fail there."""
@@ -67,9 +68,12 @@ def _begun(sentence: Sentence) -> Sentence:
 
 
 def _clause(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence:
-    """Return who fails where and at how many seeds, and whether luck may explain it."""
+    """Return who fails where, at how many seeds, and whether luck may explain it; else how many cells fail."""
+    cells = _cells(results, heat_map, failing, verbs, is_only)
+    if cells is None:
+        return _count(results, heat_map, failing, verbs)
     luck = ", which may be luck" if _may_be_luck(results, failing) else ""
-    return _cells(results, heat_map, failing, verbs, is_only) + say(f"{_seeds(results, failing, verbs)}{luck}")
+    return cells + say(f"{_seeds(results, failing, verbs)}{luck}")
 
 
 def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
@@ -86,31 +90,34 @@ def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
 
 
 def _may_be_luck(results: Results, failing: Failures) -> bool:
-    """Return whether others train where some fail, and too few seeds to find that difference in the whole suite.
+    """Return whether others train where some fail, and too few seeds to find that difference.
 
-    Of the treatments that fail at every seed, each is compared with those that train at every seed.
+    A treatment that fails is compared with those that train at every seed: on the workload, by `suite_verdicts`, and
+    over all workloads, by an exact sign test of the seeds at which only one of the two learns.
     """
     trains = results.cells[all_train(results.cells)]
     lucky = False
     for workload, labels in failing.items():
         training = set(trains.loc[trains["workload"] == workload, "treatment"])
-        pairs = [v for v in results.suite_verdicts[workload] if v.is_of_training and {v.first, v.second} & training]
+        found = [{v.first, v.second} for v in results.suite_verdicts[workload] if v.is_of_training and v.side]
         for label in labels:
-            mine = [verdict for verdict in pairs if label in verdict[1:3]]
-            lucky |= bool(training) and not any(verdict.side for verdict in mine)
+            lucky |= (
+                bool(training)
+                and not any({label, other} in found for other in training)
+                and not any(learning_differs(results.trials, label, other) for other in training)
+            )
     return lucky
 
 
-def _cells(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence:
-    """Return who fails where, by workload or by treatment; if that is long, by a factor, else how many cells fail."""
+def _cells(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence | None:
+    """Return who fails where, by workload or by treatment; if that is long, by a factor; None if that is long too."""
     if len(heat_map.columns) == 1:
         return _who(results, heat_map, next(iter(failing.values())), verbs)
     ways = [_by_workload(results, heat_map, failing, verbs), _by_treatment(results, heat_map, failing, verbs)]
     shortest = min(ways, key=len)
     if len(shortest) <= _MOST_CLAUSES:
         return joined(shortest, "; " if shortest is ways[0] else ", ")
-    by_factor = failures_by_factor(results, heat_map, verbs) if is_only else None
-    return by_factor or _count(results, heat_map, failing, verbs)
+    return failures_by_factor(results, heat_map, verbs) if is_only else None
 
 
 def _by_workload(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs) -> list[Sentence]:

@@ -16,9 +16,9 @@ from initbench.metric import Metric
 from initbench.reporting.questions.cost import cost_texts
 from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.results import Results
-from initbench.reporting.sizes import difference_words, mean_words, value_words
+from initbench.reporting.sizes import mean_words, value_words
 from initbench.statistics.cells import all_learn, all_train, table
-from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
+from initbench.statistics.intervals import MINIMUM_SEEDS
 from initbench.statistics.power import resolution
 from initbench.statistics.verdicts import WorkloadOrder, workload_order
 
@@ -302,7 +302,9 @@ def _resolution(results: Results, workload: str) -> str:
     metric = results.metric_of[workload]
     if not 0 < difference < metric.largest_difference:
         return ""
-    return difference_words(Estimate(difference, math.nan, math.nan, 0), metric)
+    value = metric.scale * difference
+    digits = max(0, 1 - math.floor(math.log10(value)))  # two of them are enough
+    return f"{value:,.{digits}f} {metric.points}".rstrip()
 
 
 def _ends(results: Results) -> tuple[str, str]:

@@ -68,10 +68,12 @@ def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
 
 
 def _over_workloads(results: Results, ranks: RankComparison) -> Lead | None:
-    """Return who leads over the workloads on which all ran, at a level of 5 % / `CLAIMS`."""
+    """Return who leads over the workloads on which all ran, of those that train there, at a level of 5 % / `CLAIMS`."""
     names = [str(name) for name in ranks.mean_ranks.index]
-    if ranks.pvalue < ALPHA / CLAIMS and len(ranks.behind):
-        last = ranks.behind.to_dict("records")[-1]
+    fails = set(results.cells.loc[~all_train(results.cells), "treatment"])
+    behind = [row for row in ranks.behind.to_dict("records") if not {row["first"], row["second"]} & fails]
+    if ranks.pvalue < ALPHA / CLAIMS and behind:
+        last = behind[-1]
         difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
         return Lead(names[0], str(last["second"]), "", difference, is_of_ranks=True)
     if len(names) == 2 and ranks.workloads > 1 and results.terms.metric is not None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from initbench.statistics.cells import all_learn, complete, none_learns, table
-from initbench.statistics.decisions import holm_comparisons
+from initbench.statistics.decisions import ALPHA, holm_comparisons
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import by_seed, compare_columns
 from initbench.statistics.seed_variance import (
@@ -193,6 +194,32 @@ def _from(best: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
             value, low, high, n = verdict.difference
             reversed_difference = Estimate(0.0 - value, 0.0 - high, 0.0 - low, n)  # never -0
             yield verdict._replace(first=best, second=verdict.first, side=-verdict.side, difference=reversed_difference)
+
+
+def learning_differs(trials: pd.DataFrame, first: str, second: str) -> bool:
+    """Return whether one of two treatments learns at more seeds of all workloads than the other.
+
+    Of the workloads and seeds at which only one of them learns, as many would be each one's if they were alike: an
+    exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments. If chance is
+    unknown, a trial learns unless it diverges.
+
+    Args:
+        trials: of a suite.
+        first: label.
+        second: label.
+    """
+    results = trials[trials["oriented"].notna()]
+    flags, outcomes = (results[column].to_numpy(dtype=float) for column in ("is_trained", "oriented"))
+    learns = np.where(np.isnan(flags), np.isfinite(outcomes), flags)
+    known = results[["workload", "seed", "treatment"]].assign(learns=learns)
+    pair = known[known["treatment"].isin([first, second])]
+    wide = pair.pivot(index=["workload", "seed"], columns="treatment", values="learns").dropna()  # noqa: PD010
+    if len(wide.columns) < 2:
+        return False
+    ahead, behind = (int((wide[one] > wide[other]).sum()) for one, other in ((first, second), (second, first)))
+    treatments = results["treatment"].nunique()
+    pairs = treatments * (treatments - 1) // 2
+    return ahead + behind > 0 and stats.binomtest(ahead, ahead + behind).pvalue < ALPHA / pairs
 
 
 def verdicts_over_workloads(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Verdict]:

@@ -84,8 +84,16 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
     unknown = Unknown(what, have, needed) if generator.uniform() < 0.7 else None
     terms = Terms(metrics[0] if len(metrics) == 1 else None, generator.choice(["initializer", "treatment"]))
     verdicts = {place: [] for place in places}
+    trials = pd.DataFrame(columns=["workload", "seed", "treatment", "oriented", "is_trained"])
     results = SimpleNamespace(
-        names=names, judged=frame, cells=frame, suite_verdicts=verdicts, metric_of=metric_of, terms=terms, tune=None
+        names=names,
+        judged=frame,
+        cells=frame,
+        trials=trials,
+        suite_verdicts=verdicts,
+        metric_of=metric_of,
+        terms=terms,
+        tune=None,
     )
     return Overview(results, HeatMap(rows, columns), lead, cost, unknown)
 
