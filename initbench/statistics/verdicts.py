@@ -100,9 +100,14 @@ def _pairs(workload: str, cells: pd.DataFrame, trials: pd.DataFrame, variances: 
     wide = scores(trials[trials["workload"] == workload]).reindex(columns=names).to_numpy(dtype=float).T
     learns = (all_learn(cells).astype(int) - none_learns(cells).astype(int)).tolist()
     means, squares, seeds = pair_moments(wide)
+    by_variance = {
+        id(of): pvalue(means, squares, seeds, of).tolist()
+        for of in (variances.training[workload], variances.outcome.get(workload))
+        if of is not None
+    }
     for number, (i, j) in enumerate(combinations(range(len(names)), 2)):
         variance, differences = variances.of(workload, names[i], names[j]), wide[i] - wide[j]
-        p = float(pvalue(means[number], squares[number], seeds[number], variance)) if learns[i] and learns[j] else 1.0
+        p = by_variance[id(variance)][number] if learns[i] and learns[j] else 1.0
         kept = differences[~np.isnan(differences)]
         yield _Pair(workload, names[i], names[j], kept, variance, p, (learns[i], learns[j]))
 
