@@ -17,7 +17,7 @@ from initbench.statistics.paired import by_seed, compare_columns
 from initbench.statistics.seed_variance import (
     SeedVariance,
     SuiteVariances,
-    difference_estimate,
+    half_width,
     pair_moments,
     pvalue,
     scores,
@@ -52,16 +52,28 @@ class Verdict(NamedTuple):
     comparisons: int = 1
 
 
-class _Pair(NamedTuple):
-    """A pair of treatments on a workload: the differences of their scores by seed, and how these are judged."""
+class _Pairs(NamedTuple):
+    """The pairs of treatments on a workload: the moments of the differences of their scores, and how these are judged.
+
+    Attributes:
+        workload: label.
+        names: labels of the treatments.
+        pairs: their positions.
+        moments: mean, variance and number of the differences, each (pairs,).
+        variances: for training and for outcomes.
+        is_outcome: (pairs,), whether both learn at every seed.
+        learns: (treatments,), 1 at all seeds, -1 at none, 0 in between.
+        pvalues: (pairs,).
+    """
 
     workload: str
-    first: str
-    second: str
-    differences: Any
-    variance: SeedVariance
-    pvalue: float
-    learns: tuple[int, int]  # 1 at all seeds, -1 at none, 0 in between
+    names: list[str]
+    pairs: list[tuple[int, int]]
+    moments: tuple[Any, Any, Any]
+    variances: tuple[SeedVariance, SeedVariance]
+    is_outcome: Any
+    learns: list[int]
+    pvalues: Any
 
 
 def workload_verdicts(
@@ -85,39 +97,44 @@ def workload_verdicts(
         claims: number of such families that share the 5 %.
     """
     judged = cells[cells["outcome"].notna()]
-    groups = [
-        list(_pairs(str(workload), own, trials, variances)) for workload, own in judged.groupby("workload", sort=False)
-    ]
-    families = [[pair for group in groups for pair in group]] if family == "suite" else groups
-    for pairs in families:
-        numbers = holm_comparisons([pair.pvalue for pair in pairs], claims).tolist()
-        for pair, comparisons in zip(pairs, numbers, strict=True):
-            yield _verdict(pair, comparisons)
+    groups = [_pairs(str(name), own, trials, variances) for name, own in judged.groupby("workload", sort=False)]
+    if family == "suite" and groups:
+        together = holm_comparisons(np.concatenate([group.pvalues for group in groups]), claims)
+        numbers = np.split(together, np.cumsum([len(group.pairs) for group in groups])[:-1])
+    else:
+        numbers = [holm_comparisons(group.pvalues, claims) for group in groups]
+    for group, comparisons in zip(groups, numbers, strict=True):
+        yield from _verdicts(group, comparisons)
 
 
-def _pairs(workload: str, cells: pd.DataFrame, trials: pd.DataFrame, variances: SuiteVariances) -> Iterator[_Pair]:
+def _pairs(workload: str, cells: pd.DataFrame, trials: pd.DataFrame, variances: SuiteVariances) -> _Pairs:
     names = [str(name) for name in cells["treatment"]]
     wide = scores(trials[trials["workload"] == workload]).reindex(columns=names).to_numpy(dtype=float).T
-    learns = (all_learn(cells).astype(int) - none_learns(cells).astype(int)).tolist()
-    means, squares, seeds = pair_moments(wide)
-    by_variance = {
-        id(of): pvalue(means, squares, seeds, of).tolist()
-        for of in (variances.training[workload], variances.outcome.get(workload))
-        if of is not None
-    }
-    for number, (i, j) in enumerate(combinations(range(len(names)), 2)):
-        variance, differences = variances.of(workload, names[i], names[j]), wide[i] - wide[j]
-        p = by_variance[id(variance)][number] if learns[i] and learns[j] else 1.0
-        kept = differences[~np.isnan(differences)]
-        yield _Pair(workload, names[i], names[j], kept, variance, p, (learns[i], learns[j]))
+    learns = all_learn(cells).astype(int) - none_learns(cells).astype(int)
+    pairs = list(combinations(range(len(names)), 2))
+    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+    moments = pair_moments(wide)
+    training = variances.training[workload]
+    of = training, variances.outcome.get(workload, training)
+    is_outcome = (learns[first] == 1) & (learns[second] == 1)
+    by_training, by_outcome = (pvalue(*moments, variance) for variance in of)
+    is_judged = (learns[first] != 0) & (learns[second] != 0)
+    pvalues = np.where(is_judged, np.where(is_outcome, by_outcome, by_training), 1.0)
+    return _Pairs(workload, names, pairs, moments, of, is_outcome, learns.tolist(), pvalues)
 
 
-def _verdict(pair: _Pair, comparisons: int) -> Verdict:
-    estimate = difference_estimate(pair.differences, pair.variance, comparisons)
-    if 0 in pair.learns:
-        estimate = Estimate(estimate.value, math.nan, math.nan, estimate.n)
-    is_of_training = pair.learns[0] * pair.learns[1] < 0
-    return Verdict(*pair[:3], estimate.side(), estimate, is_of_training, comparisons)
+def _verdicts(group: _Pairs, comparisons: Any) -> Iterator[Verdict]:
+    means, squares, seeds = group.moments
+    by_training, by_outcome = (half_width(squares, seeds, variance, comparisons) for variance in group.variances)
+    half = np.where(group.is_outcome, by_outcome, by_training)
+    values = zip(group.pairs, means.tolist(), half.tolist(), seeds.tolist(), comparisons.tolist(), strict=True)
+    for (i, j), mean, width, n, number in values:
+        learns = group.learns[i], group.learns[j]
+        ends = (math.nan, math.nan) if 0 in learns else (mean - width, mean + width)
+        difference = Estimate(mean if n else math.nan, *ends, n)
+        is_of_training = learns[0] * learns[1] < 0
+        names = group.names[i], group.names[j]
+        yield Verdict(group.workload, *names, difference.side(), difference, is_of_training, number)
 
 
 class WorkloadOrder(NamedTuple):
