@@ -130,8 +130,8 @@ def _verdicts(group: _Pairs, comparisons: Any) -> Iterator[Verdict]:
     values = zip(group.pairs, means.tolist(), half.tolist(), seeds.tolist(), comparisons.tolist(), strict=True)
     for (i, j), mean, width, n, number in values:
         learns = group.learns[i], group.learns[j]
-        ends = (math.nan, math.nan) if 0 in learns else (mean - width, mean + width)
-        difference = Estimate(mean if n else math.nan, *ends, n)
+        low, high = (math.nan, math.nan) if 0 in learns else (mean - width, mean + width)
+        difference = Estimate(mean if n else math.nan, low, high, n)
         is_of_training = learns[0] * learns[1] < 0
         names = group.names[i], group.names[j]
         yield Verdict(group.workload, *names, difference.side(), difference, is_of_training, number)
