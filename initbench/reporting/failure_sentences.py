@@ -96,17 +96,14 @@ def _may_be_luck(results: Results, failing: Failures) -> bool:
     over all workloads, by an exact sign test of the seeds at which only one of the two learns.
     """
     trains = results.cells[all_train(results.cells)]
-    lucky = False
     for workload, labels in failing.items():
         training = set(trains.loc[trains["workload"] == workload, "treatment"])
         found = [{v.first, v.second} for v in results.suite_verdicts[workload] if v.is_of_training and v.side]
         for label in labels:
-            lucky |= (
-                bool(training)
-                and not any({label, other} in found for other in training)
-                and not any(learning_differs(results.trials, label, other) for other in training)
-            )
-    return lucky
+            differs = ({label, other} in found or learning_differs(results.trials, label, other) for other in training)
+            if training and not any(differs):
+                return True
+    return False
 
 
 def _cells(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence | None:

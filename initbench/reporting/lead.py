@@ -41,7 +41,7 @@ def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
     Over workloads three treatments or more are compared by ranks, two by their mean difference if they share a metric.
     On workloads the best is compared with others that train at all seeds, by `Results.suite_verdicts`. The largest
     difference is named, or if there are several metrics the one that is largest in units of its interval. The interval
-    given is that of the workload's own table.
+    holds for all pairs of that workload, as in the workload's section.
 
     Args:
         results: of a report.

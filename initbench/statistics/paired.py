@@ -91,13 +91,7 @@ class PairedComparison(NamedTuple):
         return Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def compare_paired(
-    trials: pd.DataFrame,
-    treatment: str,
-    reference: str,
-    comparisons: int = 1,
-    variances: Mapping[str, SeedVariance] | None = None,
-) -> PairedComparison:
+def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
     """Compare a treatment with a reference, on the workloads and seeds at which both have a result.
 
     Two treatments at one seed see the same data in the same order, so their difference is free of that noise. Seeds are
@@ -110,9 +104,8 @@ def compare_paired(
         comparisons: number of comparisons: k - 1 if all k are compared with one that was named beforehand, and
             k (k - 1) / 2 if that one was picked by the same errors, because then any pair might have been chosen. All
             intervals have the level 1 - 5 % / comparisons.
-        variances: of the workloads, as from `seed_variance.seed_variances`, which widen the intervals over seeds.
     """
-    return compare_columns(by_seed(trials, [treatment, reference]), treatment, reference, comparisons, variances)
+    return compare_columns(by_seed(trials, [treatment, reference]), treatment, reference, comparisons)
 
 
 def by_seed(trials: pd.DataFrame, treatments: Collection[str]) -> pd.DataFrame:
@@ -129,7 +122,15 @@ def compare_columns(
     comparisons: int = 1,
     variances: Mapping[str, SeedVariance] | None = None,
 ) -> PairedComparison:
-    """Like `compare_paired`; faster for many pairs."""
+    """Like `compare_paired`; faster for many pairs.
+
+    Args:
+        wide: as from `by_seed`.
+        treatment: a column.
+        reference: another column.
+        comparisons: as for `compare_paired`.
+        variances: by workload, as from `SuiteVariances.on`; they widen the intervals over seeds.
+    """
     nothing = np.full(len(wide), math.nan)
     both = [wide[name].to_numpy() if name in wide else nothing for name in (treatment, reference)]
     known = ~np.isnan(both[0]) & ~np.isnan(both[1])

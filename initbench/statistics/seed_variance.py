@@ -175,7 +175,7 @@ def pair_moments(x: Array) -> tuple[Array, Array, Array]:
 
 
 def conditions(variance: ArrayLike, seeds: ArrayLike, of: SeedVariance | None) -> list[tuple[Array, Array]]:
-    """Return the variances of a paired difference by each of which it must be significant, with degrees of freedom.
+    """Return the variances that a paired difference must all exceed to be significant, with their degrees of freedom.
 
     Args:
         variance: s², of the pair's own differences.

@@ -15,7 +15,7 @@ from initbench.metric import Metric
 Channel = dict[str, Any]
 """The encoding of a column without its name, which `chart.chart` adds."""
 _TICKS, _LEAST_LOG_TICKS, _MOST_LOG_TICKS = 5, 3, 8
-_FINE = 1000  # parts of a power of e, in which labels of a logarithmic axis are told apart
+_FINE = 1000  # parts of a power of e: labels of a logarithmic axis that are nearer than one are the same
 _DECADE = 10.0  # a wider range needs a logarithmic axis
 _LEAST_SHARE = 0.25  # of a shared axis
 _LEAST_LABELS = 28  # px for the labels of a vertical axis, so that panels below one another align

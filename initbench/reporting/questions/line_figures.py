@@ -72,7 +72,7 @@ def line_figures(
         titles: label → display text, for the labels to draw.
         kind: of figure.
         results: that it is of.
-        beside: the rows of all figures that share the vertical axis; by default those of the frame.
+        beside: the rows of all figures that share the vertical axis; by default all rows of `frame`.
     """
     beside = frame if beside is None else beside
     beside = beside[beside[column].isin(list(titles))]
