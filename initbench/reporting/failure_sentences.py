@@ -11,7 +11,6 @@ from initbench.comparing.formatting import counted
 from initbench.reporting.heat_map import HeatMap
 from initbench.reporting.results import Results
 from initbench.reporting.sentence import Sentence, bold_names, joined, named, say
-from initbench.statistics.cells import all_train
 from initbench.statistics.verdicts import learning_differs
 
 Failures = Mapping[str, tuple[str, ...]]
@@ -69,10 +68,10 @@ def _begun(sentence: Sentence) -> Sentence:
 
 def _clause(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence:
     """Return who fails where, at how many seeds, and whether luck may explain it; else how many cells fail."""
+    luck = ", which may be luck" if _may_be_luck(results, failing) else ""
     cells = _cells(results, heat_map, failing, verbs, is_only)
     if cells is None:
-        return _count(results, heat_map, failing, verbs)
-    luck = ", which may be luck" if _may_be_luck(results, failing) else ""
+        return _count(results, heat_map, failing, verbs) + say(luck)
     return cells + say(f"{_seeds(results, failing, verbs)}{luck}")
 
 
@@ -92,10 +91,10 @@ def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
 def _may_be_luck(results: Results, failing: Failures) -> bool:
     """Return whether others train where some fail, and too few seeds to find that difference.
 
-    A treatment that fails is compared with those that train at every seed: on the workload, by `suite_verdicts`, and
-    over all workloads, by an exact sign test of the seeds at which only one of the two learns.
+    A treatment that fails is compared with those that train: on the workload, by `suite_verdicts`, and over all
+    workloads, by an exact sign test of the seeds at which only one of the two learns.
     """
-    trains = results.cells[all_train(results.cells)]
+    trains = results.judged[results.judged["state"] == "trained"]
     for workload, labels in failing.items():
         training = set(trains.loc[trains["workload"] == workload, "treatment"])
         found = [{v.first, v.second} for v in results.suite_verdicts[workload] if v.is_of_training and v.side]

@@ -77,11 +77,11 @@ class PairedComparison(NamedTuple):
 
     @property
     def needed(self) -> int | None:
-        """Number of workloads (seeds if `is_over_seeds`) to find a difference of the observed size at 80 % power.
+        """Number of workloads to find a difference of the observed size at 80 % power.
 
-        None if 10,000 are not enough or there is no interval.
+        None if 10,000 are not enough or there is no interval, and on a single workload.
         """
-        return number_needed(self.judged, self.comparisons)
+        return None if self.is_over_seeds else number_needed(self.judged, self.comparisons)
 
     def on(self, workload: str) -> Estimate:
         """Return the difference on one workload, as from `paired_estimate`; n is 0 if it does not have both."""
@@ -129,7 +129,8 @@ def compare_columns(
         treatment: a column.
         reference: another column.
         comparisons: as for `compare_paired`.
-        variances: by workload, as from `SuiteVariances.on`; they widen the intervals over seeds.
+        variances: by workload, as from `SuiteVariances.on`; they widen the intervals over seeds. A workload that is
+            missing has no interval.
     """
     nothing = np.full(len(wide), math.nan)
     both = [wide[name].to_numpy() if name in wide else nothing for name in (treatment, reference)]
@@ -139,6 +140,8 @@ def compare_columns(
     for workload in dict.fromkeys(workloads):
         first, second = (values[known][workloads == workload] for values in both)
         mean = paired_estimate(first, second, comparisons, (variances or {}).get(workload))
+        if variances is not None and workload not in variances:
+            mean = mean._replace(low=math.nan, high=math.nan)
         rows.append(
             {
                 "workload": workload,

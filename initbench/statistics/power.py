@@ -62,15 +62,17 @@ def stated_spread(seed_deviation: float) -> SeedSpread:
 def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
     """Return the spread of paired differences in a pilot, pooled over its workloads.
 
-    On each workload, for the I treatments that finished at all S seeds, the mean over pairs of the variance of their
-    differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by their degrees of
-    freedom (I - 1)(S - 1). A diverged trial has no error, so its treatment is left out on that workload.
+    On each workload, for the I treatments that are better than chance at all S seeds, the mean over pairs of the
+    variance of their differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by their
+    degrees of freedom (I - 1)(S - 1). If chance is unknown, these are the treatments that do not diverge.
 
     Returns:
         NaN with 0 degrees of freedom if no workload has 2 such treatments and 2 seeds.
     """
     squares, freedom, workloads = 0.0, 0, 0
-    for _, own in trial_outcomes(trials).groupby("workload", sort=False):
+    results = trial_outcomes(trials)
+    learned = results.assign(outcome=results["outcome"].where(results["is_trained"] != 0))
+    for _, own in learned.groupby("workload", sort=False):
         wide = own.pivot(index="treatment", columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
         wide = wide.replace(np.inf, np.nan).dropna()
         rows, columns = wide.shape

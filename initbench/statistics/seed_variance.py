@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import special, stats
 
-from initbench.statistics.cells import all_learn
+from initbench.statistics.cells import all_learn, none_learns
 from initbench.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, Estimate, mean_estimate
 
 if TYPE_CHECKING:
@@ -89,29 +89,34 @@ class SuiteVariances(NamedTuple):
         outcome: by workload, from those that learn at every seed: how well. A treatment that fails at some seeds says
             nothing about how much the outcomes of the others vary.
         learning: the workloads and treatments that learn at every seed.
+        never: those that learn at none.
     """
 
     training: dict[str, SeedVariance]
     outcome: dict[str, SeedVariance]
     learning: set[tuple[str, str]]
+    never: set[tuple[str, str]]
 
     def of(self, workload: str, first: str, second: str) -> SeedVariance:
         """Return the variances for a pair of treatments on a workload."""
         return (self.outcome if {(workload, first), (workload, second)} <= self.learning else self.training)[workload]
 
     def on(self, first: str, second: str) -> dict[str, SeedVariance]:
-        """Return the variances for a pair of treatments on each workload."""
-        return {workload: self.of(workload, first, second) for workload in self.training}
+        """Return the variances for a pair of treatments on each workload where the seeds of each agree on learning."""
+        agreed = self.learning | self.never
+        on = [workload for workload in self.training if {(workload, first), (workload, second)} <= agreed]
+        return {workload: self.of(workload, first, second) for workload in on}
 
 
 def suite_variances(trials: pd.DataFrame, cells: pd.DataFrame) -> SuiteVariances:
     """Return the variances of a suite's trials and their cells."""
-    learns = cells[all_learn(cells)]
-    learning = set(zip(learns["workload"], learns["treatment"], strict=True))
-    pairs = zip(trials["workload"], trials["treatment"], strict=True)
-    return SuiteVariances(
-        seed_variances(trials), seed_variances(trials[[pair in learning for pair in pairs]]), learning
+    learning, never = (
+        set(zip(own["workload"], own["treatment"], strict=True))
+        for own in (cells[all_learn(cells)], cells[none_learns(cells)])
     )
+    pairs = zip(trials["workload"], trials["treatment"], strict=True)
+    outcome = seed_variances(trials[[pair in learning for pair in pairs]])
+    return SuiteVariances(seed_variances(trials), outcome, learning, never)
 
 
 def _units(trials: pd.DataFrame, workloads: list[str]) -> Array:

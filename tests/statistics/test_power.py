@@ -120,6 +120,15 @@ def test_diverged_initializers_are_left_out_of_the_pilot():
     assert math.isnan(detectable_difference(none.difference, 5))
 
 
+def test_treatments_that_fail_at_a_seed_are_left_out_of_the_pilot():
+    values = np.random.default_rng(1).standard_normal((2, 4, 3))
+    learned = np.ones(values.shape)
+    values[0, 3, 1], learned[0, 3, 1] = 100, 0
+    spread = pilot_spread(frame(values).assign(is_trained=learned.ravel()))
+    assert spread.degrees_of_freedom == 2 * 2 + 3 * 2
+    assert spread.difference < 3
+
+
 def test_stated_spread_and_limits():
     assert stated_spread(0.01).difference == pytest.approx(0.01 * math.sqrt(2))
     with pytest.raises(ValueError, match="positive"):

@@ -15,7 +15,7 @@ from initbench.statistics.decisions import is_rejected
 from initbench.statistics.divergence import divergence_rates, predict_divergence
 from initbench.statistics.gain import gain
 from initbench.statistics.intervals import Estimate, mean_estimate
-from initbench.statistics.paired import compare_paired, paired_estimate
+from initbench.statistics.paired import by_seed, compare_columns, compare_paired, paired_estimate
 from initbench.statistics.permutation import permutation_test
 from initbench.statistics.pooled import crossed
 from initbench.statistics.power import (
@@ -299,6 +299,21 @@ def test_the_standing_of_one_workload():
             outcome[0, 0], outcome[0, int(name[1])], verdicts[name].comparisons, variances.outcome["w0"]
         )
         assert found.differences[name] == pytest.approx(given, rel=1e-12)
+
+
+def test_seeds_that_do_not_agree_on_learning_have_no_interval_against_a_reference():
+    """The reference and a treatment learn at 3 seeds, another at none, and one at 2 of 3."""
+    noise = 0.001 * np.array([[-1, 0, 1], [1, 0, -1], [0, 0, 1], [1, -1, 0]])
+    outcome = (np.array([0.02, 0.03, 0.9, 0.05])[:, None] + noise)[None]
+    outcome[0, 3, 2] = 0.9
+    learned = np.ones(outcome.shape)
+    learned[0, 2], learned[0, 3, 2] = 0, 0
+    trials = frame(outcome).assign(oriented_chance=0.9, oriented_best=0.0, is_trained=learned.ravel())
+    variances = suite_variances(trials, cells(trials))
+    wide = by_seed(trials, ["i0", "i1", "i2", "i3"])
+    found = {name: compare_columns(wide, name, "i0", 3, variances.on(name, "i0")).judged for name in wide}
+    assert [found[name].has_interval for name in ("i1", "i2", "i3")] == [True, True, False]
+    assert found["i3"].value == pytest.approx(outcome[0, 3].mean() - outcome[0, 0].mean())
 
 
 @pytest.mark.parametrize(("workloads", "differs"), [(1, False), (2, True), (4, True)])
