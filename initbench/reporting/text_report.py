@@ -61,8 +61,8 @@ def write_markdown(results: Results, file: str | Path) -> Path:
     images = file.with_suffix("")
     try:
         if file.exists():
-            head, mark, _ = _text(file).partition(markdown.MARK)
-            if not mark:
+            head, *below = markdown.MARKS.split(_text(file), maxsplit=1)
+            if not below:
                 raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {markdown.MARK})")
         files.check_within(images / "figure.svg", file.parent)
         for figure in figures:

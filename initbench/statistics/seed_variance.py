@@ -86,37 +86,38 @@ class SuiteVariances(NamedTuple):
 
     Attributes:
         training: by workload, from the scores of all treatments: whether they train.
-        outcome: by workload, from those that learn at every seed: how well. A treatment that fails at some seeds says
-            nothing about how much the outcomes of the others vary.
-        learning: the workloads and treatments that learn at every seed.
-        never: those that learn at none.
+        outcome: by workload, from those that learn at every seed: how well. A treatment that fails at some seeds, or
+            that learns at all and trains at some, says nothing about how much the outcomes of the others vary.
+        alike: the workloads and treatments of which `outcome` is.
+        agreed: those that learn at every seed or at none.
     """
 
     training: dict[str, SeedVariance]
     outcome: dict[str, SeedVariance]
-    learning: set[tuple[str, str]]
-    never: set[tuple[str, str]]
+    alike: set[tuple[str, str]]
+    agreed: set[tuple[str, str]]
 
     def of(self, workload: str, first: str, second: str) -> SeedVariance:
         """Return the variances for a pair of treatments on a workload."""
-        return (self.outcome if {(workload, first), (workload, second)} <= self.learning else self.training)[workload]
+        return (self.outcome if {(workload, first), (workload, second)} <= self.alike else self.training)[workload]
 
     def on(self, first: str, second: str) -> dict[str, SeedVariance]:
         """Return the variances for a pair of treatments on each workload where the seeds of each agree on learning."""
-        agreed = self.learning | self.never
-        on = [workload for workload in self.training if {(workload, first), (workload, second)} <= agreed]
+        on = [workload for workload in self.training if {(workload, first), (workload, second)} <= self.agreed]
         return {workload: self.of(workload, first, second) for workload in on}
 
 
 def suite_variances(trials: pd.DataFrame, cells: pd.DataFrame) -> SuiteVariances:
     """Return the variances of a suite's trials and their cells."""
-    learning, never = (
+    learns = all_learn(cells)
+    trains_at_some = (cells["trains"] > 0) & (cells["trains"] < cells["seeds"])
+    alike, agreed = (
         set(zip(own["workload"], own["treatment"], strict=True))
-        for own in (cells[all_learn(cells)], cells[none_learns(cells)])
+        for own in (cells[learns & ~trains_at_some], cells[learns | none_learns(cells)])
     )
     pairs = zip(trials["workload"], trials["treatment"], strict=True)
-    outcome = seed_variances(trials[[pair in learning for pair in pairs]])
-    return SuiteVariances(seed_variances(trials), outcome, learning, never)
+    outcome = seed_variances(trials[[pair in alike for pair in pairs]])
+    return SuiteVariances(seed_variances(trials), outcome, alike, agreed)
 
 
 def _units(trials: pd.DataFrame, workloads: list[str]) -> Array:

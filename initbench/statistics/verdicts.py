@@ -61,7 +61,7 @@ class _Pairs(NamedTuple):
         pairs: their positions.
         moments: mean, variance and number of the differences, each (pairs,).
         variances: for training and for outcomes.
-        is_outcome: (pairs,), whether both learn at every seed.
+        is_outcome: (pairs,), whether the second of `variances` is theirs.
         learns: (treatments,), 1 at all seeds, -1 at none, 0 in between.
         pvalues: (pairs,).
     """
@@ -116,7 +116,8 @@ def _pairs(workload: str, cells: pd.DataFrame, trials: pd.DataFrame, variances: 
     moments = pair_moments(wide)
     training = variances.training[workload]
     of = training, variances.outcome.get(workload, training)
-    is_outcome = (learns[first] == 1) & (learns[second] == 1)
+    is_alike = np.array([(workload, name) in variances.alike for name in names], dtype=bool)
+    is_outcome = is_alike[first] & is_alike[second]
     by_training, by_outcome = (pvalue(*moments, variance) for variance in of)
     is_judged = (learns[first] != 0) & (learns[second] != 0)
     pvalues = np.where(is_judged, np.where(is_outcome, by_outcome, by_training), 1.0)

@@ -21,7 +21,6 @@ BEST = 0.2
 """The error of score 0: at the score of chance it is that of chance."""
 SIZES = [(1, 2, 3), (4, 5, 3), (2, 12, 4), (4, 3, 5), (12, 4, 3), (4, 5, 10)]
 """Workloads, treatments, seeds: the worlds of a kind take them by turns."""
-EXACT = ["normal", "seeds in common", "scaled with the mean"]
 
 
 def halves_fail_or_diverge(generator, shape):
@@ -30,8 +29,23 @@ def halves_fail_or_diverge(generator, shape):
     return np.where((scores > CHANCE_SCORE / 2) & (generator.random(shape) < 0.5), math.inf, scores)
 
 
-KINDS = {kind: draw for kind, draw in WORLDS.items() if "diverge" not in kind and "on one workload" not in kind}
-KINDS["25% of seeds diverge, 25% fail"] = halves_fail_or_diverge
+KINDS = {
+    kind: WORLDS[kind]
+    for kind in (
+        "normal",
+        "×16 by treatment",
+        "×16 by workload",
+        "cells' variances inverse χ², 2 d.f.",
+        "lognormal, 1",
+        "Student's t, 3 d.f.",
+        "seeds in common",
+        "scaled with the mean",
+        "10% of seeds at chance",
+        "25% of seeds at chance",
+        "50% of seeds at chance",
+        "25% of seeds stop halfway",
+    )
+} | {"25% of seeds diverge, 25% fail": halves_fail_or_diverge}
 
 
 def report_of(scores):

@@ -8,9 +8,12 @@ that serves all seeds, or a choice on the test split, they are not. The slow tes
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from simulations import excludes_zero, limit, percent, show
+from seed_worlds import pvalues
+from simulations import ALPHA, excludes_zero, limit, percent, show
 from tuned import own_choice
 from worlds import frame
 
@@ -23,16 +26,16 @@ RATES = 7
 FLAT, CURVED = 0.0, 2.0
 
 
-def tuned_worlds(curvature, seeds, number=WORLDS):
-    """Return outcomes on the validation and on the test split, (worlds, 2 treatments, seeds, rates) each.
+def tuned_worlds(curvature, seeds, number=WORLDS, treatments=2):
+    """Return outcomes on the validation and on the test split, (worlds, treatments, seeds, rates) each.
 
-    The optimum lies anywhere within two steps in the middle of the grid, the same for both treatments. Noise has the
+    The optimum lies anywhere within two steps in the middle of the grid, the same for all treatments. Noise has the
     standard deviation 1, and is another on each split.
     """
     generator = np.random.default_rng([seeds, round(10 * curvature)])
     optimum = generator.uniform(2, 4, (number, 1, 1, 1))
     mean = curvature * (np.arange(RATES) - optimum) ** 2
-    shape = (number, 2, seeds, RATES)
+    shape = (number, treatments, seeds, RATES)
     return mean + generator.standard_normal(shape), mean + generator.standard_normal(shape)
 
 
@@ -100,6 +103,17 @@ def test_the_vectorized_choice_and_verdict_are_the_reports(curvature):
 @pytest.mark.parametrize("curvature", [FLAT, CURVED])
 def test_with_a_search_for_each_seed_false_verdicts_stay_within_five_percent(curvature, seeds):
     assert false_verdicts(own_search, curvature, seeds) <= limit(WORLDS)
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("curvature", [FLAT, CURVED])
+def test_five_treatments_on_four_workloads_with_a_search_for_each_seed(curvature, seeds):
+    """Neither the family of a workload's pairs nor that of the suite's has more than 5 % with any false verdict."""
+    outcomes = own_search(*tuned_worlds(curvature, seeds, treatments=5))
+    suites, pairs = outcomes.reshape(-1, 4, *outcomes.shape[1:]), math.comb(5, 2)
+    least = pairs * pvalues(suites, ALPHA / pairs).min(axis=2)
+    assert (least <= ALPHA).mean() <= limit(least.size)
+    assert (4 * least.min(axis=1) <= ALPHA).mean() <= limit(len(suites))
 
 
 @pytest.mark.parametrize("how", [search_once, one_seed_on_the_test_split, one_treatment_on_the_test_split])

@@ -13,7 +13,9 @@ from initbench.reporting.plain_data import KEPT
 from initbench.reporting.sentence import Sentence
 from initbench.visible_text import visible
 
-MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
+MARK = "<!-- Made by initbench report, which keeps the text above this line and replaces the text below. -->"
+MARKS = re.compile(r"<!-- Made by initbench report\b.*?-->")
+"""Any such line, including those of earlier versions."""
 MOST_CHARACTERS = 60_000
 """Of a whole report, because GitHub limits a comment to 65,536."""
 _MOST_SUBJECTS = 12
