@@ -71,6 +71,7 @@ CATALOGUE = {
     "rank_pairs.difference": Column("Difference of\nmean ranks", "share", low="low", high="high"),
     "pvalue": Column("p (Holm)", "probability"),
     "parameters": Column("Parameters", "count"),
+    "train_rate": Column("Share of seeds\nthat train", "share"),
     "outcome_median": Column("{Outcome},\nmedian", "outcome"),
     "outcome_mean": Column("mean ± 95 %\ninterval", "mean", low="outcome_interval"),
     "state_words": Column("State", "text"),

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import CHANCE, FAILED, MEASURED, NO_CHANCE, REGRESSION, TEN_CLASSES, planted, results_of
+from statsmodels.stats.proportion import proportion_confint
 
 from initbench.reporting.frame import GQ
 from initbench.reporting.questions.comparison import rank
+from initbench.reporting.questions.workloads import comparison_frame
 from initbench.statistics.cells import cells, spread, table
 
 nan, inf = math.nan, math.inf
@@ -55,6 +57,17 @@ def test_without_a_chance_level_a_cell_counts_as_trained_and_its_seeds_are_not_j
     assert row["ranked"] == row["outcome"] == 0.9
     assert math.isnan(row["trained"])
     assert math.isnan(row["chance"])
+
+
+def test_the_share_of_seeds_that_train_has_wilsons_interval():
+    """Half of the way from chance to the best median, 0.1, is 0.5; of 2 of 3 the interval is that of statsmodels."""
+    frame = comparison_frame(results_of(planted({"net": {"a": [0.1, 0.1, 0.1], "b": [0.2, 0.49, 0.6]}})))
+    rate = frame.set_index("treatment")[["train_rate", "train_rate_low", "train_rate_high"]]
+    assert rate.loc["a", "train_rate"] == 1
+    low, high = proportion_confint(2, 3, method="wilson")
+    assert list(rate.loc["b"]) == pytest.approx([2 / 3, low, high])
+    unknown = comparison_frame(results_of(planted({"net": {"a": [0.1, 0.1, 0.1]}}, NO_CHANCE)))
+    assert unknown["train_rate"].isna().all()
 
 
 def test_higher_is_better_turns_outcome_and_chance():

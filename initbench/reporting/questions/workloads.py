@@ -30,7 +30,7 @@ from initbench.reporting.sizes import outcome_words, value_words
 from initbench.reporting.tables import Table, table_of
 from initbench.reporting.trials import early_columns
 from initbench.statistics.cost import on_one_device
-from initbench.statistics.intervals import mean_estimate
+from initbench.statistics.intervals import mean_estimate, wilson_estimate
 from initbench.statistics.power import seeds_to_find
 from initbench.statistics.verdicts import Verdict, WorkloadOrder, workload_order
 
@@ -39,7 +39,7 @@ _SECONDS = "initialization_seconds"
 _COLUMNS = [
     *("workload", "treatment", "rank", "seeds", "diverged", "failed", "outcome_median", "outcome_mean"),
     *("outcome_interval", "gradient_quotient_median", "gradient_quotient_saturated", "initialization_seconds_mean"),
-    *("parameters", "metric", "state", "trained", "chance"),
+    *("parameters", "metric", "state", "trained", "chance", "train_rate", "train_rate_low", "train_rate_high"),
 ]
 _STATES = {"untrained": "did not train", "diverged": "diverged", "failed": "failed", "measured": "not trained"}
 
@@ -89,7 +89,9 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     - ``gradient_quotient_median``: over the n trials; ``gradient_quotient_saturated``: in how many of them it is;
     - ``initialization_seconds_mean``: the mean over the n trials; missing if the workload ran on several devices;
     - ``seeds`` (n), ``trained``, ``diverged``, ``failed``: counts; ``chance``: the outcome's level; ``parameters``: of
-      the model; ``metric``: the outcome's name.
+      the model; ``metric``: the outcome's name;
+    - ``train_rate``: the share of the n seeds that train (`cells.cells`), with Wilson's 95 % interval ``train_rate_low,
+      train_rate_high``; missing if chance is unknown.
     """
     return results.once(_comparison_frame)
 
@@ -235,7 +237,8 @@ def _table(results: Results, workload: str) -> Table:
     sizes = set(frame["parameters"].dropna())
     parameters = [f"{max(sizes):,.0f} parameters"] if sizes else []
     note = " · ".join(filter(None, [*parameters, _recipe(members)]))
-    before = f"treatment {'parameters' if len(sizes) > 1 else ''} seeds outcome_median outcome_mean state_words"
+    trains = "train_rate" if (frame["train_rate"] < 1).any() else ""
+    before = f"treatment {'parameters' if len(sizes) > 1 else ''} seeds {trains} outcome_median outcome_mean state_words"
     after = (
         f"diverged {'failed' if frame['failed'].any() else ''} gradient_quotient_median gradient_quotient_saturated "
         "initialization_seconds_mean"
@@ -299,7 +302,16 @@ def _summary(trials: pd.DataFrame, cell: Row, metric: Metric) -> dict[Hashable, 
         "initialization_seconds_mean": ran[_SECONDS].mean(skipna=False),
         "parameters": parameters.iloc[0] if len(parameters) else np.nan,
         "metric": metric.name,
+        **_train_rate(cell),
     }
+
+
+def _train_rate(cell: Row) -> dict[Hashable, float]:
+    trains, seeds = cell["trains"], int(cell["seeds"])
+    rate = math.nan, math.nan, math.nan
+    if seeds and not math.isnan(trains):
+        rate = wilson_estimate(int(trains), seeds)[:3]
+    return dict(zip(("train_rate", "train_rate_low", "train_rate_high"), rate, strict=True))
 
 
 def _median_quotient(results: pd.DataFrame) -> float:
