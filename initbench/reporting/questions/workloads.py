@@ -238,7 +238,8 @@ def _table(results: Results, workload: str) -> Table:
     parameters = [f"{max(sizes):,.0f} parameters"] if sizes else []
     note = " · ".join(filter(None, [*parameters, _recipe(members)]))
     trains = "train_rate" if (frame["train_rate"] < 1).any() else ""
-    before = f"treatment {'parameters' if len(sizes) > 1 else ''} seeds {trains} outcome_median outcome_mean state_words"
+    counts = f"{'parameters' if len(sizes) > 1 else ''} seeds {trains}"
+    before = f"treatment {counts} outcome_median outcome_mean state_words"
     after = (
         f"diverged {'failed' if frame['failed'].any() else ''} gradient_quotient_median gradient_quotient_saturated "
         "initialization_seconds_mean"
