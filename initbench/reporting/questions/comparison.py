@@ -415,7 +415,8 @@ def _differences_figure(
     ranks = facts.ranking.ranks.mean_ranks
     is_best = not facts.is_given and (ranks == ranks.min()).sum() == 1 and _trains(facts.reference, results)
     title = f"Differences to {reference}" + (", which ranks best" if is_best else "")
-    return Figure("differences", title, " ".join(row.words for row in rows), drawing, note)
+    alt = "; ".join(row.words.rstrip(".") for row in rows)
+    return Figure("differences", title, f"{alt}.", drawing, note)
 
 
 def _trains(label: str, results: Results) -> bool:
