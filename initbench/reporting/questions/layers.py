@@ -77,7 +77,7 @@ def layers(results: Results | str | Path, *, probe: str = "", workload: str = ""
         rows.append(dict(zip(_CELL, cell, strict=True)) | sizes._asdict() | {"factor": sizes.factor})
     facts = Layers(profiles, pd.DataFrame(rows))
     note = (
-        "Sizes of medians over seeds; of the weights alone if the layers’ names tell which they are. Typical: the "
+        "Sizes of medians over seeds; of the weights alone if the names of the layers identify them. Typical: the "
         "median of the layers, or the last value of a curve."
     )
     show = "probe workload treatment layers typical smallest largest factor"
@@ -176,7 +176,7 @@ def _figures(profiles: pd.DataFrame, results: Results) -> tuple[list[Figure], li
 
 
 def weights(frame: pd.DataFrame, within: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of weights if layers' names tell which they are, their places counted anew, from 0.
+    """Return the rows of weights if the layers' names identify them, numbered from 0.
 
     Args:
         frame: with ``layer`` and ``place``.
