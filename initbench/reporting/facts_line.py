@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.formatting import counted
@@ -12,7 +12,7 @@ from initbench.reporting.conditions import OPTIMIZERS, effective
 from initbench.reporting.sharing import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from initbench.ledger import TrialRecord
     from initbench.reporting.results import Results
@@ -64,19 +64,26 @@ def _datasets(records: Sequence[TrialRecord]) -> str:
 
 
 def _recipe(recipes: Sequence[Mapping[str, Any]], tune: Tune | None = None) -> str:
-    lengths = dict.fromkeys(
-        counted(recipe["steps"], "step") if recipe.get("steps") else _epochs(recipe) for recipe in recipes
-    )
-    if not any(recipe.get("steps") or recipe.get("epochs") for recipe in recipes):
+    lengths = defaultdict[str, set[float]](set)
+    for recipe in recipes:
+        unit = "step" if recipe.get("steps") else "epoch"
+        lengths[unit].add(recipe[f"{unit}s"])
+    if lengths == {"epoch": {0}}:
         return "measured, not trained"
+    length = [f"{_alternatives(numbers)} {unit}{'' if numbers == {1} else 's'}" for unit, numbers in lengths.items()]
     optimizers = dict.fromkeys(OPTIMIZERS.get(recipe["optimizer"], recipe["optimizer"]) for recipe in recipes)
-    rates = dict.fromkeys(f"{recipe['lr']:g}" for recipe in recipes)
-    rate = f"tuned rate, {tune.tries} tries" if tune is not None and tune.has_rate else f"rate {_either(list(rates))}"
-    return f"{_either(list(lengths))} of {_either(list(optimizers))}, {rate}"
+    rate = f"rate {_alternatives(recipe['lr'] for recipe in recipes)}"
+    if tune is not None and tune.has_rate:
+        rate = f"tuned rate, {tune.tries} tries"
+    return f"{_either(length)} of {_either(list(optimizers))}, {rate}"
 
 
-def _epochs(recipe: Mapping[str, Any]) -> str:
-    return counted(recipe["epochs"], "epoch")
+def _alternatives(numbers: Iterable[float]) -> str:
+    """Return ``5, 8 or 10``, or ``5 to 30`` if there are more."""
+    texts = [f"{number:g}" for number in sorted(set(numbers))]
+    if len(texts) > _MOST_NAMED:
+        return f"{texts[0]} to {texts[-1]}"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
 def _either(texts: Sequence[str], separator: str = " or ") -> str:

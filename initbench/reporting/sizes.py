@@ -6,6 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from initbench.comparing.formatting import typeset
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -80,7 +82,7 @@ def plain_words(estimate: Estimate, form: str = "{:.2f}", unit: str = "") -> str
         form: of its numbers, such as ``{:+.2f}`` for a correlation.
         unit: behind it, if any.
     """
-    value, low, high = (form.format(part) if math.isfinite(part) else "" for part in estimate[:3])
+    value, low, high = (typeset(form.format(part)) if math.isfinite(part) else "" for part in estimate[:3])
     return interval_words(f"{value} {unit}".rstrip(), low, high)
 
 

@@ -178,11 +178,11 @@ def test_trials_without_an_outcome_predict_nothing():
     [
         (
             lambda a, i, seed: 7 - rising(a, i, seed),
-            "ρ = -1.00 (-1.00 to -0.74), the reverse of what its authors expect.",
+            "ρ = −1.00 (−1.00 to −0.74), the reverse of what its authors expect.",
         ),
         (
             lambda a, i, seed: rising(a, (3, 5, 1, 4, 2, 0)[i], seed),
-            "(ρ = -0.60), the reverse of what its authors expect; 6 initializers cannot confirm it, ",
+            "(ρ = −0.60), the reverse of what its authors expect; 6 initializers cannot confirm it, ",
         ),
     ],
 )

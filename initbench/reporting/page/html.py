@@ -22,7 +22,7 @@ from initbench.reporting.plain_data import KEPT, plain_data
 from initbench.visible_text import visible
 
 _MOST_ROWS = 200  # of a table in the page; its file has all
-_ROOMY, _MEDIUM, _NARROW = 5, 8, 20  # columns of a heat map
+_ROOMY, _MEDIUM, _NARROW = 3, 8, 20  # columns of a heat map
 
 
 def render_html(contents: Contents) -> str:
