@@ -11,7 +11,7 @@ from initbench.comparing.formatting import counted
 from initbench.reporting.heat_map import HeatMap
 from initbench.reporting.results import Results
 from initbench.reporting.sentence import Sentence, bold_names, joined, named, say
-from initbench.statistics.verdicts import learning_differs
+from initbench.statistics.verdicts import learning_differences
 
 Failures = Mapping[str, tuple[str, ...]]
 """Label of a workload → labels of the treatments that fail there."""
@@ -94,13 +94,12 @@ def _may_be_luck(results: Results, failing: Failures) -> bool:
     A treatment that fails is compared with those that train: on the workload, by `suite_verdicts`, and over all
     workloads, by an exact sign test of the seeds at which only one of the two learns.
     """
-    trains = results.judged[results.judged["state"] == "trained"]
+    trains, differences = results.judged[results.judged["state"] == "trained"], learning_differences(results.trials)
     for workload, labels in failing.items():
         training = set(trains.loc[trains["workload"] == workload, "treatment"])
         found = [{v.first, v.second} for v in results.suite_verdicts[workload] if v.is_of_training and v.side]
         for label in labels:
-            differs = ({label, other} in found or learning_differs(results.trials, label, other) for other in training)
-            if training and not any(differs):
+            if training and not any({label, other} in found or {label, other} in differences for other in training):
                 return True
     return False
 

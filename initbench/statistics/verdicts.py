@@ -219,8 +219,8 @@ def _from(best: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
             yield verdict._replace(first=best, second=verdict.first, side=-verdict.side, difference=reversed_difference)
 
 
-def learning_differs(trials: pd.DataFrame, first: str, second: str) -> bool:
-    """Return whether one of two treatments learns at more seeds of all workloads than the other.
+def learning_differences(trials: pd.DataFrame) -> set[frozenset[str]]:
+    """Return the pairs of treatments of which one learns at more seeds of all workloads than the other.
 
     Of the workloads and seeds at which only one of them learns, as many would be each one's if they were alike: an
     exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments. If chance is
@@ -228,21 +228,17 @@ def learning_differs(trials: pd.DataFrame, first: str, second: str) -> bool:
 
     Args:
         trials: of a suite.
-        first: label.
-        second: label.
     """
     results = trials[trials["oriented"].notna()]
     flags, outcomes = (results[column].to_numpy(dtype=float) for column in ("is_trained", "oriented"))
     learns = np.where(np.isnan(flags), np.isfinite(outcomes), flags)
     known = results[["workload", "seed", "treatment"]].assign(learns=learns)
-    pair = known[known["treatment"].isin([first, second])]
-    wide = pair.pivot(index=["workload", "seed"], columns="treatment", values="learns").dropna()  # noqa: PD010
-    if len(wide.columns) < 2:
-        return False
-    ahead, behind = (int((wide[one] > wide[other]).sum()) for one, other in ((first, second), (second, first)))
-    treatments = results["treatment"].nunique()
-    pairs = treatments * (treatments - 1) // 2
-    return ahead + behind > 0 and stats.binomtest(ahead, ahead + behind).pvalue < ALPHA / pairs
+    wide = known.pivot(index=["workload", "seed"], columns="treatment", values="learns")  # noqa: PD010  # it refuses duplicates
+    x, names = wide.to_numpy(dtype=float), [str(name) for name in wide.columns]
+    ahead = (x == 1).T.astype(float) @ (x == 0)  # [i, j]: the seeds at which i learns and j does not
+    pvalues = 2 * stats.binom.cdf(np.minimum(ahead, ahead.T), ahead + ahead.T, 0.5)
+    first, second = np.nonzero(pvalues < ALPHA / max(1, math.comb(len(names), 2)))
+    return {frozenset({names[i], names[j]}) for i, j in zip(first, second, strict=True)}
 
 
 def verdicts_over_workloads(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Verdict]:
