@@ -220,7 +220,7 @@ def _from(best: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
 
 
 def learning_differences(trials: pd.DataFrame) -> set[frozenset[str]]:
-    """Return the pairs of treatments of which one learns at more seeds of all workloads than the other.
+    """Return the pairs of treatments that learn at significantly different numbers of seeds, over all workloads.
 
     Of the workloads and seeds at which only one of them learns, as many would be each one's if they were alike: an
     exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments. If chance is
