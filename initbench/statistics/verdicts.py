@@ -222,9 +222,9 @@ def _from(best: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
 def learning_differences(trials: pd.DataFrame) -> set[frozenset[str]]:
     """Return the pairs of treatments that learn at significantly different numbers of seeds, over all workloads.
 
-    Of the workloads and seeds at which only one of them learns, as many would be each one's if they were alike: an
-    exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments. If chance is
-    unknown, a trial learns unless it diverges.
+    If two treatments were alike, each would be the one that learns at half of the workloads and seeds where only one of
+    them does: an exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments.
+    If chance is unknown, a trial learns unless it diverges.
 
     Args:
         trials: of a suite.
