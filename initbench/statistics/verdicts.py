@@ -202,21 +202,23 @@ def workload_order(cells: pd.DataFrame, verdicts: Iterable[Verdict], saturated: 
         {str(name): (int(row.trained), int(row.seeds)) for name, row in partly.iterrows()},
         {str(name): (int(row.diverged), int(row.seeds)) for name, row in ordered.iterrows() if row.diverged > 0},
         [str(name) for name in ordered.index if name in saturated],
-        {verdict.second: verdict for verdict in _from(best, verdicts)},
+        {verdict.second: verdict for verdict in verdicts_of(best, verdicts)},
         int(ordered["outcome"].notna().sum()),
         int(ordered["seeds"].sum()),
     )
 
 
-def _from(best: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+def verdicts_of(treatment: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
     """Yield the verdicts on a treatment, which becomes the first of each pair."""
     for verdict in verdicts:
-        if verdict.first == best:
+        if verdict.first == treatment:
             yield verdict
-        elif verdict.second == best:
+        elif verdict.second == treatment:
             value, low, high, n = verdict.difference
             reversed_difference = Estimate(0.0 - value, 0.0 - high, 0.0 - low, n)  # never -0
-            yield verdict._replace(first=best, second=verdict.first, side=-verdict.side, difference=reversed_difference)
+            yield verdict._replace(
+                first=treatment, second=verdict.first, side=-verdict.side, difference=reversed_difference
+            )
 
 
 def learning_differences(trials: pd.DataFrame) -> set[frozenset[str]]:
