@@ -13,6 +13,7 @@ from torch import Tensor
 
 from initbench.data import augmentation as augment
 from initbench.data.dataset import Samples
+from initbench.models.batches import to_device
 from initbench.randomness import derive_seed, generator
 
 
@@ -170,5 +171,5 @@ def _endless_order(split: Samples, batch_size: int, order: torch.Generator) -> I
     while True:
         while len(waiting) < batch_size:
             waiting = torch.cat([waiting, torch.randperm(len(split), generator=order, device="cpu")])
-        yield waiting[:batch_size].to(split.index_device)
+        yield to_device(waiting[:batch_size], split.index_device)
         waiting = waiting[batch_size:]

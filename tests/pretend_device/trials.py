@@ -10,6 +10,8 @@ from initbench.execution.trial import run_trial
 from initbench.training import run as training
 from suites import planned
 
+LISTS = {"architectures", "initializers"}
+
 
 @contextmanager
 def on_pretend():
@@ -29,10 +31,11 @@ def on_pretend():
 
 
 def trials_of(**suite):
-    """Return the trials of a suite as plain data."""
-    made = planned(**suite)
-    assert not made.refused, [row.reason for row in made.refused]
-    return list(made.trials)
+    """Return the trials of a suite as plain data; pairs that do not fit are left out."""
+    keys = {
+        name: [suite[name]] if isinstance(suite[name], dict | str) else suite[name] for name in LISTS & suite.keys()
+    }
+    return list(planned(**suite | keys).trials)
 
 
 def run(trial):
