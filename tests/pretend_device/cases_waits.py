@@ -35,14 +35,17 @@ UNITS = {
     "an augmented training step": (lambda n: steps(n, **AUGMENTED), 3, 9, {}),
     "a training step in bf16": (lambda n: steps(n, precision="bf16"), 3, 9, {}),
     "a training epoch": (lambda n: {"recipe": PLAIN | {"epochs": n}}, 1, 3, {"to_device": 1, "to_host": 2}),
-    "an augmented training epoch": (lambda n: {"recipe": AUGMENTED | {"epochs": n}}, 1, 3, {"to_device": 5, "to_host": 2}),
+    "an augmented training epoch": (lambda n: {"recipe": AUGMENTED | {"epochs": n}}, 1, 3,
+        {"to_device": 5, "to_host": 2}),
     "a step of MetaInit": (lambda n: tuned(METAINIT, "steps", n), 2, 4, {}),
     "a step of MetaInit on real data": (lambda n: tuned(METAINIT, "steps", n, data="real"), 2, 4, {}),
-    "a step of MetaInit in micro-batches": (lambda n: tuned(METAINIT, "steps", n, micro_batch_size=2), 2, 4, {"read": 2, "to_host": 1}),
+    "a step of MetaInit in micro-batches": (lambda n: tuned(METAINIT, "steps", n, micro_batch_size=2), 2, 4,
+        {"read": 2, "to_host": 1}),
     "an iteration of GradInit": (lambda n: tuned(GRADINIT, "iterations", n), 4, 6, {"read": 2}),
     "a batch of the gradient quotient": (lambda n: probed(QUOTIENT | {"batches": n}), 2, 4, {}),
     "three products with the Hessian": (
-        lambda n: probed(HESSIAN | {"lanczos_steps": 3, "lanczos_vectors": n, "batches": 1}), 1, 3, {"to_device": 3, "to_host": 3},
+        lambda n: probed(HESSIAN | {"lanczos_steps": 3, "lanczos_vectors": n, "batches": 1}), 1, 3,
+        {"to_device": 3, "to_host": 3},
     ),
 }  # fmt: skip
 

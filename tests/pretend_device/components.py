@@ -32,7 +32,8 @@ DRAWN = [
     "zero",
 ]
 TUNED = [
-    {"name": "data_dependent_weight_norm", "batch_size": 8, "data": "random", "base": {"name": "weight_norm"}},
+    {"name": "data_dependent_weight_norm", "batch_size": 8, "data": "random"}
+    | {"base": {"name": "weight_norm", "gain": "backward"}},
     LSUV | {"base": "kaiming", "std": 0.5, "tolerance": 0.5, "data": "random", "remove_mean": True},
     METAINIT | {"base": "kaiming", "optimizer": "sgd", "lr": 0.01, "momentum": 0.5, "eps": 1e-4},
     METAINIT | {"optimizer": "adam", "data": "real", "norm": "l2", "method": "finite_difference", "clip": 0.1},
@@ -95,8 +96,10 @@ SUITES = {
         "initializers": {"name": "layer_scale", "value": 0.3, "std": 0.1},
     },
     "schemes": {
-        "architectures": [WRN | {"scheme": ["fixup", "skipinit", "weight_norm"]}]
-        + [WITH_NORM | {"scheme": ["weight_norm_beside_norm", "channel_bias"]}],
+        "architectures": [
+            WRN | {"scheme": ["fixup", "skipinit", "weight_norm"]},
+            WITH_NORM | {"scheme": ["weight_norm_beside_norm", "channel_bias"]},
+        ],
         "initializers": "kaiming",
     },
     "rewritten": {
