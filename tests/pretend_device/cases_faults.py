@@ -8,7 +8,7 @@ import textwrap
 import pytest
 from cases_waits import UNITS, waits_of
 from components import DEFAULTS, HESSIAN, METAINIT, MLP, STEP
-from pretend import NAME, MixedDevicesError
+from pretend import NAME
 from trials import run, trials_of
 
 from initbench.data import load
@@ -46,8 +46,6 @@ ERRORS = {
     "a batch of noise is made on the device": (
         "tasks.task", "Task.random_inputs", 'dtype=torch.float32, device="cpu"',
         f'dtype=torch.float32, device="{NAME}"', QUOTIENT),
-    "a vector of the Hessian stays on the host": (
-        "probes.hessian_spectrum", "_Hessian.__call__", "device=like.device, ", "", SPECTRUM),
     "a vector of the Hessian is not fetched": (
         "probes.hessian_spectrum", "_Hessian._mean", ".double().cpu()", ".double()", SPECTRUM),
     "the totals of a split meet a number of the host": (
@@ -97,7 +95,7 @@ def test_a_planted_fault_is_refused(fault, monkeypatch):
     plant(monkeypatch, module, name, old, new)
     load._load.cache_clear()
     [trial] = trials_of(**DEFAULTS | {"architectures": MLP} | suite)
-    with pytest.raises((MixedDevicesError, TypeError)):  # a TypeError from NumPy, which takes no tensor of a device
+    with pytest.raises(Exception, match=r"a CPU (tensor|generator)|\.numpy\(\) is not supported"):
         run(trial)
 
 

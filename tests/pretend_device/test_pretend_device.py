@@ -20,6 +20,14 @@ def run_cases(name, *options):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["cases_device.py", "cases_components.py", "cases_waits.py", "cases_faults.py"])
+CASES = sorted(path.name for path in HERE.glob("cases_*.py"))
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_on_the_pretend_device(name):
     run_cases(name)
+
+
+@pytest.mark.slow
+def test_all_smoke_trials():
+    run_cases("cases_smoke.py", "-m", "slow")
