@@ -1,4 +1,4 @@
-"""The smoke trials of the shipped suites on the device: two suites always, all of them in the slow tests."""
+"""The smoke trials of the shipped suites on the device."""
 
 from pathlib import Path
 
@@ -10,11 +10,10 @@ from initbench.suite.smoke import smoke
 from suites import plan_of
 
 SUITES = Path(__file__).parents[2] / "suites"
-FAST = ["quickstart.yaml", "language_modelling.yaml"]
 ALL = sorted(str(path.relative_to(SUITES)) for path in SUITES.rglob("*.yaml"))
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in ALL])
+@pytest.mark.parametrize("name", ALL)
 def test_smoke_trials(name):
     for trial in smoke(plan_of(load_suite(str(SUITES / name)))).trials:
         run(trial)
