@@ -89,7 +89,7 @@ def decode(path: Path | str, state: State | None = None) -> Tensor:
         if state is not None and state_of(os.fstat(file.fileno())) != state:
             raise OSError("it has changed since the trial began")
         warnings.simplefilter("ignore")  # Pillow's about palettes and about large images
-        with Image.open(file) as image:
+        with Image.open(file) as image, torch.device("cpu"):  # whatever the default device
             return transforms.pil_to_tensor(image.convert("RGB"))
 
 
@@ -175,6 +175,6 @@ def mapped_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     epoch of 71 batches of 25 MB took 1.7 GB although only two batches were alive at a time.
     """
     if not math.prod(shape):
-        return torch.zeros(shape, dtype=dtype)
-    size = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
+        return torch.zeros(shape, dtype=dtype, device="cpu")
+    size = math.prod(shape) * dtype.itemsize
     return torch.frombuffer(mmap.mmap(-1, size), dtype=dtype).view(shape)

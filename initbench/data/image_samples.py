@@ -162,7 +162,7 @@ class StreamedImages(_Images):
                 yield [File(self.names[i], self.states[i]) for i in self._indices(samples)]
 
         decoder = Decoder(self.root, self.framing, uncropped=uncropped)
-        pinned = self.device.type == "cuda"
+        pinned = self.device.type not in {"cpu", "mps"}
         for images in in_order(decoder, files(), workers, pinned=pinned):
             if isinstance(images, Failure):
                 raise unreadable_now(self.root, images)

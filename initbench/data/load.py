@@ -7,15 +7,14 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from initbench.data.dataset import Dataset, Splits
 from initbench.errors import ArgumentError, DataError
 from initbench.plugins import first_line
 from initbench.registry import DATASETS, Component, DatasetTraits, Description
-
-if TYPE_CHECKING:
-    import torch
 
 
 def data_root() -> Path:
@@ -52,7 +51,8 @@ def load_dataset(
 
 def describe_component(component: Component[DatasetTraits], resolved: Mapping[str, Any]) -> Description:
     try:
-        return component.traits.describe(**resolved)
+        with torch.device("cpu"):
+            return component.traits.describe(**resolved)
     except ArgumentError:
         raise
     except ValueError as error:
@@ -70,7 +70,8 @@ def _load(
     resolved = component.resolve(json.loads(arguments))
     description = describe_component(component, resolved)
     _check_content(component.name, description.content, content)
-    splits = component.call(resolved)
+    with torch.device("cpu"):  # whatever the default device; a dataset is read there and then moved
+        splits = component.call(resolved)
     # Again, because files may have changed in between.
     _check_content(component.name, describe_component(component, resolved).content, content)
     if not isinstance(splits, Splits):

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from initbench.models import random_state
+
 # From malloc.h of glibc. Its largest threshold for blocks mapped one by one is 32 MiB.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _NEVER, _LARGEST = 2**31 - 1, 2**25
@@ -50,7 +52,7 @@ def process_state(threads: int, device: torch.device) -> Iterator[None]:
         give(during)
     try:
         # So readers of the global stream get the same values, whichever trial ran before.
-        with torch.enable_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with torch.enable_grad(), random_state.forked(device):
             torch.manual_seed(0)
             yield
     finally:

@@ -180,13 +180,11 @@ def hessian_spectrum(
             model.train(mode == "train")
             fixed = [move(batch, like) for batch in context.batches(data, batch_size, batches)]
             hessian = _Hessian(model, fixed, over, context)
-            start = torch.randn(hessian.size, dtype=torch.float64, generator=context.generator("hessian")).numpy()
+            start = _normal(hessian.size, context.generator("hessian"))
             values, vectors = largest(hessian, start, eigenvalues, tolerance, most_products)
             of_eigenvalues = hessian.products
             random = context.generator("hessian", "density")
-            starts = (
-                torch.randn(hessian.size, dtype=torch.float64, generator=random).numpy() for _ in range(lanczos_vectors)
-            )
+            starts = (_normal(hessian.size, random) for _ in range(lanczos_vectors))
             positive, negative = _density([quadrature(hessian, one, lanczos_steps) for one in starts])
             gradient = hessian.gradient()
         conditions = counts | {
@@ -237,6 +235,10 @@ class _Hessian:
                 for inputs, targets in self._batches
             )
         return flatten(found, self._over).double().cpu().numpy() / len(self._batches)
+
+
+def _normal(size: int, random: torch.Generator) -> Vector:
+    return torch.randn(size, dtype=torch.float64, generator=random, device="cpu").numpy()
 
 
 def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:

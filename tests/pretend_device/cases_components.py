@@ -1,0 +1,53 @@
+"""Every component, argument and recipe field on the device, once."""
+
+from itertools import product
+
+import pytest
+from components import DEFAULTS, SUITES, WRN
+from PIL import Image
+from trials import run, trials_of, with_something_new
+
+from initbench.registry import INITIALIZERS, PROBES, SCHEMES
+from initbench.training.recipe import Recipe
+
+TRIALS = {
+    f"{name}_{n}": trial
+    for name, suite in SUITES.items()
+    for n, trial in enumerate(with_something_new(trials_of(**DEFAULTS | suite)))
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_on_the_device(name):
+    run(TRIALS[name])
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_image_folders(in_memory, tmp_path):
+    for split, label, n in product(("train", "test"), ("ant", "bee"), range(4)):
+        path = tmp_path / split / label / f"{n}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.linear_gradient("L").rotate(20 * n).resize((16, 16)).save(path)
+    dataset = {"name": "image_folder", "root": str(tmp_path), "image_size": 12, "resize": 16, "in_memory": in_memory}
+    recipe = {"epochs": 1, "batch_size": 4, "random_resized_crop": [0.2, 1.0], "flip": True}
+    [trial] = trials_of(**DEFAULTS | {"dataset": dataset, "recipe": recipe, "architectures": WRN})
+    run(trial)
+
+
+def test_nothing_is_left_out():
+    """Every component is there, and every argument and recipe field has a value other than its default."""
+    trials = TRIALS.values()
+    assert {t.scheme for t in trials} >= {*SCHEMES.names(), "standard"}
+    for registry, made in (
+        (INITIALIZERS, [t.initializer for t in trials]),
+        (PROBES, [probe for t in trials for probe in t.probes]),
+    ):
+        for name in registry.names():
+            ones = [one for one in made if one.name == name]
+            plain = registry.get(name).spec(registry.get(name).resolve({}))["arguments"]
+            same = {key for key in plain if all(one.arguments[key] == plain[key] for one in ones)}
+            assert ones, name
+            assert same <= {"embedding_std"}, name  # one function draws the embeddings of all
+    plain = Recipe().plain()
+    same = {key for key in plain if all(t.recipe.plain()[key] == plain[key] for t in trials)}
+    assert same == {"steps"}  # the length alone
