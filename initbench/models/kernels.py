@@ -11,10 +11,11 @@ import torch
 
 _backends: Any = torch.backends
 _cudnn, _mkldnn = _backends.cudnn, _backends.mkldnn
-# All switches called `fp32_precision`. "none" follows a more general switch; these come first.
+# The switches called `fp32_precision`, and their values here. With "none" one follows the more general switches, which
+# come first, and the older ones. That of all of MKL-DNN (CPUs) is missing: PyTorch 2.14 sets that of all devices by it.
 _PRECISIONS = (
-    *(_backends, _cudnn, _mkldnn),
-    *(_backends.cuda.matmul, _cudnn.conv, _cudnn.rnn, _mkldnn.matmul, _mkldnn.conv, _mkldnn.rnn),
+    *((switch, "none") for switch in (_backends, _cudnn, _backends.cuda.matmul, _cudnn.conv, _cudnn.rnn)),
+    *((switch, "ieee") for switch in (_mkldnn.matmul, _mkldnn.conv, _mkldnn.rnn)),
 )
 
 
@@ -29,9 +30,9 @@ def float32_products(*, tf32: bool = False) -> Iterator[None]:
     precedence, so it is cleared.
     """
     precisions = []
-    for switch in _PRECISIONS:
+    for switch, value in _PRECISIONS:
         precisions.append(switch.fp32_precision)
-        switch.fp32_precision = "none"
+        switch.fp32_precision = value
     matmul, convolutions = torch.get_float32_matmul_precision(), _cudnn_allows_tf32()
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     _cudnn.allow_tf32 = tf32
@@ -40,7 +41,7 @@ def float32_products(*, tf32: bool = False) -> Iterator[None]:
     finally:
         torch.set_float32_matmul_precision(matmul)
         _cudnn.allow_tf32 = convolutions
-        for switch, precision in zip(_PRECISIONS, precisions, strict=True):
+        for (switch, _), precision in zip(_PRECISIONS, precisions, strict=True):
             switch.fp32_precision = precision
 
 
