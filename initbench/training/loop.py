@@ -17,7 +17,7 @@ from initbench.training.checkpoint import restore
 from initbench.training.checkpointing import checkpointed_blocks
 from initbench.training.precision import recipe_kernels
 from initbench.training.recipe import Recipe
-from initbench.training.refusals import ModelTraits, check_device, refusals
+from initbench.training.refusals import ModelTraits, refusals
 from initbench.training.run import Checkpoints, DivergedError, Entry, EvaluatedSplit, TrainingRun
 
 OnEpoch = Callable[[int, int, Entry], None]
@@ -82,7 +82,6 @@ def train(
         checkpoints: where the run is kept and what it continues from; None to keep nothing.
 
     Raises:
-        ArgumentError: the device lacks what the recipe asks for (see `check_device`).
         CheckpointError: the checkpoint does not fit the run; model and streams must not be used afterwards.
         DataError: the split to evaluate on is empty.
         InitbenchError: the recipe cannot train this model on this task (see `refusals`).
@@ -93,7 +92,6 @@ def train(
     reason = refusals(recipe, task, dataset.inputs, ModelTraits.of(model))
     if reason is not None:
         raise InitbenchError(reason)
-    check_device(recipe, dataset.train.device)
     run = TrainingRun(
         model=model,
         task=task,
