@@ -11,8 +11,8 @@ import torch
 
 _backends: Any = torch.backends
 _cudnn, _mkldnn = _backends.cudnn, _backends.mkldnn
-# The switches called `fp32_precision`, and their values here. With "none" one follows the more general switches, which
-# come first, and the older ones. That of all of MKL-DNN (CPUs) is missing: PyTorch 2.14 sets that of all devices by it.
+# The switches called `fp32_precision`, and their values here. With "none" a switch follows the more general ones, which
+# come first. `mkldnn.fp32_precision` is missing, because PyTorch 2.9 to 2.14 set the precision of all devices with it.
 _PRECISIONS = (
     *((switch, "none") for switch in (_backends, _cudnn, _backends.cuda.matmul, _cudnn.conv, _cudnn.rnn)),
     *((switch, "ieee") for switch in (_mkldnn.matmul, _mkldnn.conv, _mkldnn.rnn)),
@@ -26,7 +26,7 @@ def float32_products(*, tf32: bool = False) -> Iterator[None]:
     PyTorch's defaults are mixed: cuDNN's convolutions and RNNs use TF32, and matrix products do not.
 
     Of PyTorch's two families of switches, the older one (`allow_tf32`) is set. If the newer one (`fp32_precision`) were
-    set, `allow_tf32` and `torch.backends.cudnn.flags` would raise errors (PyTorch 2.14). The newer one takes
+    set, `allow_tf32` and `torch.backends.cudnn.flags` would raise errors (PyTorch 2.9 to 2.14). The newer one takes
     precedence, so it is cleared.
     """
     precisions = []
@@ -68,6 +68,6 @@ def kernel_choice(*, deterministic: bool, cudnn_benchmark: bool = False) -> Iter
 
 
 def _choose(mode: int, *, deterministic: bool, benchmark: bool) -> None:
-    """Set the switches; `mode` is that of `torch.get_deterministic_debug_mode`: 0 off, 1 warn, 2 raise."""
+    """Set the switches; `mode` is 0 (off), 1 (warn) or 2 (raise), as in `torch.get_deterministic_debug_mode`."""
     torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
     _cudnn.deterministic, _cudnn.benchmark = deterministic, benchmark

@@ -219,7 +219,9 @@ class Recipe(BaseModel):
     @model_validator(mode="after")
     def _kernels(self) -> Self:
         if self.deterministic and self.cudnn_benchmark:
-            raise ArgumentError("cannot be combined with deterministic: its kernels vary", "cudnn_benchmark")
+            raise ArgumentError(
+                "cannot be combined with deterministic: its choice of kernels varies", "cudnn_benchmark"
+            )
         return self
 
     @model_validator(mode="after")
