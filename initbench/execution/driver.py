@@ -104,10 +104,11 @@ def run_suite(
         beside = {"incompatible": incompatible_entries(plan.refused), "defaults": suite.defaults}
         files = _text(suite), suite.resolved() | beside
         checkpoints = None if suite.checkpoints is None else CheckpointFolder(suite, suite.checkpoints, folder)
-        recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints)
+        gpus = suite.resources.gpus
+        recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints, gpus)
         job = Job(
             missing,
-            gpus=suite.resources.gpus,
+            gpus=gpus,
             plugins=plugins,
             workers=workers,
             checkpoints=None if checkpoints is None else checkpoints.settings,

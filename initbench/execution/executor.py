@@ -45,6 +45,10 @@ class Observer:
         """A one-line message for the user."""
 
 
+CUBLAS_WORKSPACE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+"""What `recipe.deterministic` needs on a GPU in the environment of a process from its start; a user's choice stays."""
+
+
 @dataclass(frozen=True)
 class Job:
     trials: Sequence[TrialSpec]  # in the order of their start

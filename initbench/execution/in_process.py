@@ -1,7 +1,9 @@
 """The executor for debugging: one trial after another, in this process."""
 
+import os
+
 from initbench.errors import InitbenchError
-from initbench.execution.executor import Job, Observer
+from initbench.execution.executor import CUBLAS_WORKSPACE, Job, Observer
 from initbench.execution.trial import attempt_trial
 from initbench.suite.spec import TrialSpec
 
@@ -12,6 +14,7 @@ def run_in_process(job: Job, observer: Observer) -> None:
     if job.gpus and not torch.cuda.is_available():
         raise InitbenchError(f"resources.gpus: {job.gpus:g} asked for, but this machine has no GPU that torch can use")
     device = "cuda" if job.gpus else "cpu"
+    os.environ |= CUBLAS_WORKSPACE | os.environ
     observer.ready()
     for spec in job.trials:
         observer.started(spec)

@@ -186,6 +186,8 @@ OTHER_RECIPES = {
     "mixup": 1.0,
     "label_smoothing": 0.1,
     "precision": "bf16",
+    "deterministic": True,
+    "cudnn_benchmark": True,
     "activation_checkpointing": True,
     "channels_last": True,
     "history_every": 5,
