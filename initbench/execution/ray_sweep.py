@@ -12,7 +12,7 @@ from initbench.execution.attempts import Attempts
 from initbench.execution.breaker import Breaker
 from initbench.execution.executor import Job, Observer
 from initbench.execution.failure import MEMORY_LIMIT, OUT_OF_MEMORY, TIME_LIMIT, WORKER_LOST, failed_record
-from initbench.execution.ray_cluster import Node, alive_nodes
+from initbench.execution.ray_cluster import Node, alive_nodes, lack
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 
@@ -58,6 +58,7 @@ class Sweep:
         self.reasons: dict[str, str] = {}  # node → the last failure there that was tried again
         self.nodes: dict[str, Node] = {}
         self.looked = 0.0
+        self.has_fitted = False  # a node that can run a trial has been there
         self.stalled_since: float | None = None
 
     def next(self, attempt: str) -> TrialConfig | None:
@@ -149,7 +150,10 @@ class Sweep:
                 self.attempts.returned(self.under_way.pop(attempt).spec.id)
 
     def watch(self) -> None:
-        """Stop if every trial fails. Report if nothing can start, and give up after ten minutes."""
+        """Stop if every trial fails. Report if nothing can start, and give up ten minutes after the last node is lost.
+
+        A cluster that has had no node for the trials may start one, however long that takes.
+        """
         if self.breaker.reason:
             raise InitbenchError(f"{self.breaker.reason}; {_KEPT}")
         self.check_ray()  # Tune calls this after each step, and calls Ray in the next one
@@ -158,6 +162,7 @@ class Sweep:
             return
         nodes = self._look_at_nodes()
         fitting = {node.id for node in nodes.values() if node.fits(self.job)}
+        self.has_fitted |= bool(fitting)
         if self.running or not self.under_way or any(fitting - trial.avoid for trial in self.under_way.values()):
             self.stalled_since = None
             return
@@ -165,8 +170,9 @@ class Sweep:
         what = "no node of the cluster can take the remaining trials" + (f" (set aside: {aside})" if aside else "")
         if self.stalled_since is None:
             self.stalled_since = now
-            self.observer.note(f"{what}; waiting for one")
-        elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
+            why = what if self.has_fitted else lack(self.job, list(nodes.values()))
+            self.observer.note(f"{why}; waiting for one")
+        elif self.has_fitted and now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
             raise InitbenchError(f"{what}; {_KEPT}")
 
     def _look_at_nodes(self) -> dict[str, Node]:

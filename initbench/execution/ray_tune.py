@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from initbench.data.load import data_root
+from initbench.errors import InitbenchError
 from initbench.execution.executor import Job, Observer
-from initbench.execution.ray_cluster import alive_nodes, check_resources, cluster, end_with_ray
+from initbench.execution.ray_cluster import alive_nodes, chosen_address, cluster, end_with_ray, lack, may_grow
 from initbench.execution.ray_sweep import Sweep
 from initbench.execution.trial_process import TrialProcess
 
@@ -28,16 +29,21 @@ _process: TrialProcess | None = None  # the process of this worker, which runs m
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
     """Run a job with Ray Tune; see `Executor`. Meanwhile all output on ``sys.stdout`` is discarded.
 
-    The address belongs to a running cluster: ``auto`` or HOST:PORT of its head; without an address a local cluster is
-    started. An InitbenchError says that no cluster answers, that no node has the resources of a trial, that for ten
-    minutes no such node was there, or that Ray has ended.
+    The address belongs to a running cluster: ``auto`` or HOST:PORT of its head. Without an address, RAY_ADDRESS counts,
+    and if that is not set either, a local cluster is started. An InitbenchError says that no cluster answers, that no
+    node has the resources of a trial, that for ten minutes no such node was there, that every trial fails, or that Ray
+    has ended.
     """
+    address = chosen_address(address)
     with cluster(address), end_with_ray(is_local=address is None) as check_ray:
         from ray import tune
         from ray.exceptions import OutOfMemoryError
         from ray.tune.search import Searcher
 
-        check_resources(job, alive_nodes())
+        nodes = alive_nodes()
+        lacking = lack(job, nodes)
+        if lacking and (address is None or not may_grow(job, nodes)):
+            raise InitbenchError(lacking)
         observer.ready()
         sweep = Sweep(job, observer, check_ray, named_nodes=address is not None)
         cpus, gpus = job.cpus, job.gpus
