@@ -44,13 +44,21 @@ class Sweep:
     node of the cluster on which they ran.
     """
 
-    def __init__(self, job: Job, observer: Observer, check_ray: Callable[[], None], *, named_nodes: bool) -> None:
+    def __init__(
+        self,
+        job: Job,
+        observer: Observer,
+        check_ray: Callable[[], None],
+        *,
+        named_nodes: bool,
+        unusable: frozenset[str] = frozenset(),
+    ) -> None:
         self.job = job
         self.observer = observer
         self.check_ray = check_ray
         self.named_nodes = named_nodes
         self.specs = {spec.id: spec for spec in job.trials}
-        self.attempts = Attempts(self.specs)
+        self.attempts = Attempts(self.specs, unusable)
         self.breaker = Breaker()
         self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
         self.running: set[str] = set()

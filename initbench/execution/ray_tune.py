@@ -16,6 +16,7 @@ from typing import Any
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
 from initbench.execution.executor import Job, Observer
+from initbench.execution.ray_check import unusable_nodes
 from initbench.execution.ray_cluster import alive_nodes, chosen_address, cluster, end_with_ray, lack, may_grow
 from initbench.execution.ray_sweep import Sweep
 from initbench.execution.trial_process import TrialProcess
@@ -44,8 +45,11 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         lacking = lack(job, nodes)
         if lacking and (address is None or not may_grow(job, nodes)):
             raise InitbenchError(lacking)
+        # On this machine the driver has checked the data.
+        must_check = address is not None or job.gpus
+        unusable = unusable_nodes(job, nodes, observer, check_ray) if must_check else frozenset[str]()
         observer.ready()
-        sweep = Sweep(job, observer, check_ray, named_nodes=address is not None)
+        sweep = Sweep(job, observer, check_ray, named_nodes=address is not None, unusable=unusable)
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
         placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["trial"].avoid))
