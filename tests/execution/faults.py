@@ -127,6 +127,9 @@ def fall_into_the_black_hole(_):
         time.sleep(0.1)
 
 
+MOVE = nn.Module.to
+
+
 def break_context(_):
     """As a failed assertion in a CUDA kernel that nothing waits for: everything fails from the next trial on."""
     if "INITBENCH_TEST_REPAIRED" not in os.environ:
@@ -138,9 +141,10 @@ def break_context_and_fail(model):
     model.to("cpu")
 
 
-def fail_to_move(_, device=None, **__):
+def fail_to_move(model, device=None, **others):
     if device is not None:
         raise RuntimeError("CUDA error: device-side assert triggered\nCUDA kernel errors might be reported later")
+    return MOVE(model, **others)
 
 
 FAULTS = {

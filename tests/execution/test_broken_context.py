@@ -41,7 +41,9 @@ def test_a_sound_trial_that_is_hit_runs_again():
 @pytest.mark.slow
 def test_trials_that_break_their_context_fail_no_sound_ones(tmp_path):
     (tmp_path / "suite.yaml").write_text(SUITE)
-    out = initbench("run", "suite.yaml", "--plugin", PLUGIN, cwd=tmp_path, check=1)
+    driver = start("run", "suite.yaml", "--plugin", PLUGIN, cwd=tmp_path)
+    out, err = driver.communicate(timeout=900)
+    assert (driver.returncode, err) == (1, "")
     assert "40 trials: 32 finished, 8 failed" in out
     records = Ledger(tmp_path / "runs/broken").records()
     failed = Counter(record.spec["initializer"]["name"] for record in records if record.status == "failed")
