@@ -1,12 +1,6 @@
-"""What the process of trials sends to its worker. This module loads no torch, because the worker does not."""
+"""What the process of trials tells its worker about a trial; without torch, which the worker does not load."""
 
-from typing import Any, NamedTuple
-
-
-class Ready(NamedTuple):
-    environment: dict[str, Any]
-    process: int
-    gpu: str  # its UUID; empty without a GPU
+from typing import NamedTuple
 
 
 class Outcome(NamedTuple):

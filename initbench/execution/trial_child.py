@@ -31,7 +31,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from initbench.execution.failure import failed_record
-from initbench.execution.messages import Outcome, Ready
+from initbench.execution.messages import Outcome
 from initbench.execution.processes import family, resident_bytes
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def main(connection: Connection, device: str, share: float) -> None:
 
     with suppress(Exception):  # a device that does not respond fails the trials
         worker_device.hold_to_share(device, share)
-    send("ready", Ready(known_environment(device), here, worker_device.gpu_id(device)))
+    send("ready", {"environment": known_environment(device), "process": here})
     while True:
         try:
             spec, options = connection.recv()

@@ -42,7 +42,6 @@ class TrialProcess:
         self.limits = limits
         self.share = share  # of a GPU
         self.environment: dict[str, Any] = {"host": platform.node()}
-        self.gpu = ""  # its UUID
         self.was_fresh = True  # the last trial was the first of its process
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
@@ -116,7 +115,7 @@ class TrialProcess:
         message = self._next_message(time.monotonic() + _SECONDS_TO_START)
         if message is None:
             return f"a process for the trial did not start: {self._death()}"
-        self.environment, self._child, self.gpu = message[1]
+        self.environment, self._child = message[1]["environment"], message[1]["process"]
         return ""
 
     def _watch(

@@ -1,4 +1,4 @@
-"""The device of a worker: its health, its id, and the memory that a trial leaves or may take."""
+"""The device of a worker: its health, and the memory that a trial leaves or may take."""
 
 import re
 from collections.abc import Mapping
@@ -34,14 +34,6 @@ def problem(device: str) -> str | None:
     except Exception as error:  # noqa: BLE001  # PyTorch has several types for it
         return first_line(error)
     return None
-
-
-def gpu_id(device: str) -> str:
-    """Return the UUID of the GPU; an empty text if there is none or it does not respond."""
-    if device != "cpu":
-        with suppress(Exception):
-            return str(_module(device).get_device_properties(torch.device(device)).uuid)
-    return ""
 
 
 def give_back_memory(device: str) -> None:
