@@ -12,7 +12,7 @@ from initbench.execution.attempts import Attempts
 from initbench.execution.breaker import Breaker
 from initbench.execution.executor import Job, Observer
 from initbench.execution.failure import MEMORY_LIMIT, OUT_OF_MEMORY, TIME_LIMIT, WORKER_LOST, failed_record
-from initbench.execution.ray_cluster import Node, alive_nodes, lack
+from initbench.execution.ray_cluster import Node, alive_nodes
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 
@@ -171,16 +171,16 @@ class Sweep:
         nodes = self._look_at_nodes()
         fitting = {node.id for node in nodes.values() if node.fits(self.job)}
         self.has_fitted |= bool(fitting)
-        if self.running or not self.under_way or any(fitting - trial.avoid for trial in self.under_way.values()):
+        can_start = any(fitting - trial.avoid for trial in self.under_way.values())
+        if self.running or not self.under_way or can_start or not self.has_fitted:
             self.stalled_since = None
             return
         aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
         what = "no node of the cluster can take the remaining trials" + (f" (set aside: {aside})" if aside else "")
         if self.stalled_since is None:
             self.stalled_since = now
-            why = what if self.has_fitted else lack(self.job, list(nodes.values()))
-            self.observer.note(f"{why}; waiting for one")
-        elif self.has_fitted and now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
+            self.observer.note(f"{what}; waiting for one")
+        elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
             raise InitbenchError(f"{what}; {_KEPT}")
 
     def _look_at_nodes(self) -> dict[str, Node]:

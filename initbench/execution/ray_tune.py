@@ -45,6 +45,8 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         lacking = lack(job, nodes)
         if lacking and (address is None or not may_grow(job, nodes)):
             raise InitbenchError(lacking)
+        if lacking:
+            observer.note(f"{lacking}; waiting for a node that has them")
         # On this machine the driver has checked the data.
         must_check = address is not None or job.gpus
         unusable = unusable_nodes(job, nodes, observer, check_ray) if must_check else frozenset[str]()
