@@ -71,8 +71,24 @@ def test_a_head_without_processors_waits_for_a_node_at_the_address_of_ray(tmp_pa
 
 GROWING = """
 from ray.cluster_utils import AutoscalingCluster
+
+
+class Growing(AutoscalingCluster):
+    def _generate_config(self, head_resources, worker_node_types, **_):  # Ray's wheel lacks the file that it reads
+        head = {"resources": head_resources, "node_config": {}, "max_workers": 0}
+        none = ("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands",
+                "head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files", "rsync_exclude",
+                "rsync_filter")
+        return dict.fromkeys(none, []) | {
+            "cluster_name": "growing", "max_workers": 2, "provider": {"type": "fake_multinode"}, "auth": {},
+            "available_node_types": worker_node_types | {"ray.head.default": head}, "docker": {}, "file_mounts": {},
+            "head_node_type": "ray.head.default", "idle_timeout_minutes": 1, "upscaling_speed": 1.0,
+            "file_mounts_sync_continuously": False,
+        }
+
+
 kinds = {"small": {"resources": {"CPU": 1}, "node_config": {}, "min_workers": 0, "max_workers": 2}}
-AutoscalingCluster(head_resources={"CPU": 0}, worker_node_types=kinds, idle_timeout_minutes=1).start()
+Growing(head_resources={"CPU": 0}, worker_node_types=kinds).start()
 """
 
 
