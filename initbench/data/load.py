@@ -46,7 +46,7 @@ def load_dataset(
     resolved = component.resolve(arguments)
     wanted = describe_component(component, resolved).content if content is None else content
     # A kept dataset had the expected content when it was read; changes of its files since then are not noticed.
-    return _load(component, json.dumps(component.plain(resolved), sort_keys=True), str(device), data_root(), wanted)
+    return _kept(component, json.dumps(component.plain(resolved), sort_keys=True), str(device), data_root(), wanted)
 
 
 def describe_component(component: Component[DatasetTraits], resolved: Mapping[str, Any]) -> Description:
@@ -59,7 +59,12 @@ def describe_component(component: Component[DatasetTraits], resolved: Mapping[st
         raise ArgumentError(first_line(error)) from error
 
 
-@lru_cache(maxsize=4)
+def keep_datasets(most: int) -> None:
+    """Keep this many datasets of those that `load_dataset` loads from now on."""
+    global _kept  # noqa: PLW0603  # a cache of another size
+    _kept = lru_cache(maxsize=most)(_load)
+
+
 def _load(
     component: Component[DatasetTraits],
     arguments: str,
@@ -86,3 +91,6 @@ def _load(
 def _check_content(name: str, actual: str | None, wanted: str | None) -> None:
     if actual != wanted:
         raise DataError(f"{name}: the data differ from those that the trials were planned with: {actual}, not {wanted}")
+
+
+_kept = lru_cache(maxsize=4)(_load)

@@ -21,16 +21,17 @@ class Attempt:
 
 
 class Attempts:
-    """The queue of trials and the state of the nodes; independent of Ray."""
+    """The queue of trials and the state of the nodes; independent of Ray. No trial runs on `unusable` nodes."""
 
-    def __init__(self, trials: Iterable[str]) -> None:
+    def __init__(self, trials: Iterable[str], unusable: frozenset[str] = frozenset()) -> None:
         self._waiting = deque(trials)
         self._again: deque[str] = deque()
         self._left = len(self._waiting)
         self._failed_on: dict[str, list[str]] = defaultdict(list)  # trials that are not done
         self._in_a_row: dict[str, set[str]] = defaultdict(set)  # node → trials that failed there since it finished one
         self._good: set[str] = set()  # nodes that have finished a trial
-        self.set_aside: frozenset[str] = frozenset()
+        self._unusable = unusable
+        self.set_aside = unusable
 
     @property
     def done(self) -> bool:
@@ -88,4 +89,4 @@ class Attempts:
         for node in sorted(bad - aside):
             if self._good - aside - {node, ""}:
                 aside |= {node}
-        self.set_aside = aside
+        self.set_aside = aside | self._unusable

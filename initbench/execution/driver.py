@@ -145,7 +145,9 @@ def _run(suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: 
     if not recorder.missing:
         recorder.ready()
     while missing := recorder.missing:
-        _run_round(suite, execute, recorder, replace(job, trials=missing))
+        # Trials that failed in an earlier run are last, so that a run that they stopped gets past them.
+        trials = sorted(missing, key=lambda trial: recorder.statuses.get(trial.id) == "failed")
+        _run_round(suite, execute, recorder, replace(job, trials=trials))
         ran |= {trial.id for trial in missing}
         if replan is None:
             break

@@ -68,8 +68,12 @@ def known_environment(device: str) -> dict[str, Any]:
 
 
 def differences(recorded: dict[str, Any], current: dict[str, Any], *further: str) -> list[str]:
-    """Return which of the decisive keys, and further ones, differ between two environments."""
-    names = (*DECISIVE, *further)
+    """Return which of the decisive keys, and further ones, differ between two environments.
+
+    The processor is decisive only for trials on it: with a GPU, it computes nothing but random numbers and data.
+    """
+    on_gpu = current.get("device", "cpu") != "cpu"
+    names = [name for name in (*DECISIVE, *further) if not (on_gpu and name == "processor")]
     pairs = {name: (recorded[name], current.get(name)) for name in names if name in recorded}
     return [f"{name}: {before} → {now}" for name, (before, now) in pairs.items() if before != now]
 

@@ -11,6 +11,7 @@ from initbench.visible_text import cut, visible
 # Limits of the suite: a trial that exceeds one fails on every node.
 TIME_LIMIT, MEMORY_LIMIT = "TimeLimit", "MemoryLimit"
 WORKER_LOST = "WorkerLost"
+OUT_OF_MEMORY = "OutOfMemoryError"  # of a GPU: the name of PyTorch's exception
 # Most characters of an exception's message, which may contain a whole file.
 _LONGEST_MESSAGE, _LONGEST_TRACEBACK = 2_000, 50_000
 

@@ -127,12 +127,34 @@ def fall_into_the_black_hole(_):
         time.sleep(0.1)
 
 
+MOVE = nn.Module.to
+
+
+def break_context(_):
+    """As a failed assertion in a CUDA kernel that nothing waits for: everything fails from the next trial on."""
+    if "INITBENCH_TEST_REPAIRED" not in os.environ:
+        nn.Module.to = fail_to_move
+
+
+def break_context_and_fail(model):
+    break_context(model)
+    model.to("cpu")
+
+
+def fail_to_move(model, device=None, **others):
+    if device is not None:
+        raise RuntimeError("CUDA error: device-side assert triggered\nCUDA kernel errors might be reported later")
+    return MOVE(model, **others)
+
+
 FAULTS = {
     "data_root": tell_data_root,
     "raise": fail,
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "system_exit": leave,
     "diverge": diverge,
+    "break_context": break_context,
+    "break_context_and_fail": break_context_and_fail,
     "leak": leak,
     "crash": crash,
     "take_memory": take_memory,

@@ -1,13 +1,15 @@
 """Whose fault a failure is, the trial's or the node's, and what is tried next."""
 
+import pytest
 from ledgers import make_record
 from operations import LOST, SUITE, Told
 
-from initbench.execution import ray_tune
+from initbench.errors import InitbenchError
+from initbench.execution import ray_sweep
 from initbench.execution.attempts import Attempt, Attempts
 from initbench.execution.executor import Job
 from initbench.execution.ray_cluster import Node
-from initbench.execution.ray_tune import Sweep
+from initbench.execution.ray_sweep import Sweep
 from initbench.suite.load import load_suite
 from suites import plan_of
 
@@ -112,7 +114,7 @@ def test_what_was_to_start_and_did_not_is_next_and_nobody_is_blamed():
 
 def test_a_node_that_a_success_elsewhere_sets_aside_is_named_with_what_failed_there(monkeypatch, tmp_path):
     monkeypatch.setattr(
-        ray_tune, "alive_nodes", lambda: [Node(name, name, name, 1.0, 0.0) for name in ("broken", "sound")]
+        ray_sweep, "alive_nodes", lambda: [Node(name, name, name, 1.0, 0.0) for name in ("broken", "sound")]
     )
     (tmp_path / "suite.yaml").write_text(SUITE)
     trials, told = plan_of(load_suite(tmp_path / "suite.yaml")).trials, Told()
@@ -124,3 +126,43 @@ def test_a_node_that_a_success_elsewhere_sets_aside_is_named_with_what_failed_th
     assert told.notes == []
     sweep.ended("4", make_record(specs["4"]), "sound")
     assert told.notes == ["node broken is set aside, because trials in a row failed there: WorkerLost: no GPU"]
+
+
+def failed_sweep(tmp_path, errors, **options):
+    """Return what stops a sweep of trials that fail one after another with these errors; None is a success."""
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("seeds: 2", "seeds: 12"))
+    trials = plan_of(load_suite(tmp_path / "suite.yaml")).trials
+    sweep = Sweep(Job(trials), Told(), lambda: None, named_nodes=True)
+    for number, error in enumerate(errors):
+        spec = sweep.next(str(number)).spec
+        if error is None:
+            record = make_record(spec)
+        else:
+            record = make_record(spec, status="failed", error=LOST | {"message": error})
+        sweep.ended(str(number), record, "node", **options)
+    try:
+        sweep.watch()
+    except InitbenchError as stop:
+        return str(stop)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("errors", "was_fresh", "stops"),
+    [
+        (["no GPU"] * 20, True, True),
+        (["no GPU"] * 19, True, False),
+        (["no GPU"] * 19 + [None, "no GPU"], True, False),
+        ([None, *["no GPU"] * 20], True, True),
+        (["no GPU"] * 19 + ["another", "no GPU"], True, False),
+        (["no GPU"] * 20, False, False),
+    ],
+)
+def test_twenty_trials_in_a_row_with_the_same_error_stop_the_sweep(monkeypatch, tmp_path, errors, was_fresh, stops):
+    monkeypatch.setattr(ray_sweep, "alive_nodes", lambda: [Node("node", "node", "node", 1.0, 0.0)])
+    assert failed_sweep(tmp_path, errors, was_fresh=was_fresh) == (
+        "20 trials in a row failed with the same error, each in a fresh process: WorkerLost: no GPU; finished trials "
+        "are kept, and the same command continues"
+        if stops
+        else None
+    )

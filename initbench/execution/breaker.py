@@ -1,0 +1,32 @@
+"""Stops a sweep in which every trial fails with the same error, such as one whose only GPU is broken."""
+
+_TRIALS = 20
+
+
+class Breaker:
+    """Counts trials that failed for good, one after another, with the same error; a success anywhere starts anew.
+
+    Only failures of the first trial of a process count: other trials have run in the process of any other failure, so
+    the machine works.
+    """
+
+    def __init__(self) -> None:
+        self._error = ""
+        self._trials: set[str] = set()
+
+    @property
+    def reason(self) -> str:
+        """Why the sweep must stop, in one line; empty if it need not."""
+        if len(self._trials) < _TRIALS:
+            return ""
+        return f"{_TRIALS} trials in a row failed with the same error, each in a fresh process: {self._error}"
+
+    def succeeded(self) -> None:
+        self._trials.clear()
+
+    def failed(self, trial: str, error: str, *, was_fresh: bool) -> None:
+        if error != self._error or not was_fresh:
+            self._trials.clear()
+        self._error = error
+        if was_fresh:
+            self._trials.add(trial)

@@ -1,0 +1,211 @@
+"""The trials of a job while Ray Tune runs them: which attempts are under way, and what follows from their results."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from initbench.errors import InitbenchError
+from initbench.execution.attempts import Attempts
+from initbench.execution.breaker import Breaker
+from initbench.execution.executor import Job, Observer
+from initbench.execution.failure import MEMORY_LIMIT, OUT_OF_MEMORY, TIME_LIMIT, WORKER_LOST, failed_record
+from initbench.execution.ray_cluster import Node, alive_nodes
+from initbench.ledger import TrialRecord
+from initbench.suite.spec import TrialSpec
+
+_SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
+_SECONDS_WITHOUT_A_NODE = 600.0
+# A trial would exceed these elsewhere, too; a GPU's memory has run out for the second time if others were using it.
+_OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT, OUT_OF_MEMORY)
+_KEPT = "finished trials are kept, and the same command continues"
+
+
+@dataclass(frozen=True)
+class TrialConfig:
+    """The configuration of a trial for Tune. Its text is short, because Tune writes it in several places."""
+
+    spec: TrialSpec
+    avoid: frozenset[str]
+
+    def __repr__(self) -> str:
+        return self.spec.id[:12]
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self  # it is immutable, and Tune would copy it several times for each trial
+
+
+class Sweep:
+    """The trials of a job while they run.
+
+    `check_ray` raises an error that Ray's own code does not catch if Ray has ended. With `named_nodes` records name the
+    node of the cluster on which they ran.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        observer: Observer,
+        check_ray: Callable[[], None],
+        *,
+        named_nodes: bool,
+        unusable: frozenset[str] = frozenset(),
+    ) -> None:
+        self.job = job
+        self.observer = observer
+        self.check_ray = check_ray
+        self.named_nodes = named_nodes
+        self.specs = {spec.id: spec for spec in job.trials}
+        self.attempts = Attempts(self.specs, unusable)
+        self.breaker = Breaker()
+        self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
+        self.running: set[str] = set()
+        self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
+        self.reasons: dict[str, str] = {}  # node → the last failure there that was tried again
+        self.nodes: dict[str, Node] = {}
+        self.looked = 0.0
+        self.has_fitted = False  # a node that can run a trial has been there
+        self.stalled_since: float | None = None
+
+    def next(self, attempt: str) -> TrialConfig | None:
+        """Return the next attempt, under this name; None if nothing can start now."""
+        if self.job.workers is not None and len(self.under_way) >= self.job.workers:
+            return None
+        following = self.attempts.next()
+        if following is None:
+            return None
+        self.under_way[attempt] = TrialConfig(self.specs[following.trial], following.avoid)
+        return self.under_way[attempt]
+
+    def started(self, attempt: str) -> None:
+        self.running.add(attempt)
+        self.observer.started(self.under_way[attempt].spec)
+
+    def ended(self, attempt: str, record: TrialRecord, node: str, *, was_fresh: bool = True) -> None:
+        """Process an attempt's record: it becomes the trial's record, or the trial is tried again elsewhere.
+
+        `was_fresh` says that the trial was the first of its process.
+        """
+        if attempt not in self.under_way:
+            return
+        del self.under_way[attempt]
+        self.running.discard(attempt)
+        nodes = self._look_at_nodes()
+        if len(nodes) == 1:
+            [node] = nodes
+        name = self._name(node)
+        if self.named_nodes and name:
+            record = replace(record, environment={"host": name} | record.environment | {"node": name})
+        before = self.attempts.set_aside
+        if record.error is None:
+            self.attempts.succeeded(record.id, node)
+            self.breaker.succeeded()
+            ends = True
+        else:
+            hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
+            fitting = {n.id for n in nodes.values() if n.fits(self.job)}
+            own_fault = record.error["type"] in _OWN_FAULTS
+            ends = self.attempts.failed(record.id, node, fitting, own_fault=own_fault)
+            reason = f"{record.error['type']}: {record.error['message']}"
+            if ends:
+                self.breaker.failed(record.id, reason, was_fresh=was_fresh)
+            else:
+                self.hosts[record.id] = hosts
+                self.reasons[node] = reason
+            if ends and len(hosts) > 1:
+                error = record.error | {"message": f"{record.error['message']} (failed on {', '.join(hosts)})"}
+                record = replace(record, error=error)
+        for aside in sorted(self.attempts.set_aside - before):
+            why = self.reasons[aside]
+            self.observer.note(f"node {self._name(aside)} is set aside, because trials in a row failed there: {why}")
+        for back in sorted(before - self.attempts.set_aside):
+            self.observer.note(f"node {self._name(back)} takes trials again: its failures also occurred elsewhere")
+        if ends:
+            self.observer.finished(record)
+
+    def reported(self, trial: Any, result: dict[str, Any]) -> None:
+        if "record" in result:
+            record = TrialRecord(**json.loads(result.pop("record")))
+            self.ended(trial.trial_id, record, result["node"], was_fresh=result["was_fresh"])
+        elif "note" in result:
+            self.observer.note(result["note"])
+        elif "fraction" in result:
+            self.observer.progressed(trial.config["trial"].spec, result["fraction"])
+
+    def lost(self, attempt: str, trace: str) -> None:
+        if attempt not in self.under_way:
+            return
+        spec = self.under_way[attempt].spec
+        kind, message = _death(trace)
+        address = re.search(r"^\s*ip: (\S+)$", trace, re.MULTILINE) or re.search(r"\(IP: (\S+), ID: ", trace)
+        nodes = self._look_at_nodes() | self.nodes
+        there = [node for node in nodes.values() if address and node.address == address.group(1)]
+        node = there[0].id if len(there) == 1 else ""
+        where = {"host": there[0].name} if node else {}
+        self.ended(attempt, failed_record(spec, kind, message, trace, where), node)
+
+    def cut_off(self, trace: str) -> None:
+        """Process that Ray ended all running trials: they are lost, and those that waited for a worker start again.
+
+        The node that the trace names is taken as the node of all of them.
+        """
+        for attempt in list(self.under_way):
+            if attempt in self.running:
+                self.lost(attempt, trace)
+            else:
+                self.attempts.returned(self.under_way.pop(attempt).spec.id)
+
+    def watch(self) -> None:
+        """Stop if every trial fails. Report if nothing can start, and give up ten minutes after the last node is lost.
+
+        A cluster that has had no node for the trials may start one, however long that takes.
+        """
+        if self.breaker.reason:
+            raise InitbenchError(f"{self.breaker.reason}; {_KEPT}")
+        self.check_ray()  # Tune calls this after each step, and calls Ray in the next one
+        now = time.monotonic()
+        if now - self.looked < _SECONDS_BETWEEN_LOOKS:
+            return
+        nodes = self._look_at_nodes()
+        fitting = {node.id for node in nodes.values() if node.fits(self.job)}
+        self.has_fitted |= bool(fitting)
+        can_start = any(fitting - trial.avoid for trial in self.under_way.values())
+        if self.running or not self.under_way or can_start or not self.has_fitted:
+            self.stalled_since = None
+            return
+        aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
+        what = "no node of the cluster can take the remaining trials" + (f" (set aside: {aside})" if aside else "")
+        if self.stalled_since is None:
+            self.stalled_since = now
+            self.observer.note(f"{what}; waiting for one")
+        elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
+            raise InitbenchError(f"{what}; {_KEPT}")
+
+    def _look_at_nodes(self) -> dict[str, Node]:
+        """Return the nodes that are alive, checked from time to time; names of nodes that are gone are remembered."""
+        self.check_ray()
+        now = time.monotonic()
+        if not self.nodes or now - self.looked >= _SECONDS_BETWEEN_LOOKS:
+            self.looked = now
+            self.alive = {node.id: node for node in alive_nodes()}
+            self.nodes |= self.alive
+        return self.alive
+
+    def _name(self, node: str) -> str:
+        return self.nodes[node].name if node in self.nodes else node
+
+
+def _death(trace: str) -> tuple[str, str]:
+    """Return why a worker's trial died, as a kind and one line, from Ray's report."""
+    memory = re.search(r"running low on memory.* was (\S+) used / (\S+) limit", trace)
+    if memory:
+        return WORKER_LOST, (
+            f"its machine ran low on memory ({memory.group(1)} of {memory.group(2)} were taken), so Ray killed it; "
+            "with --workers fewer trials run at the same time"
+        )
+    detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
+    if detail:
+        return WORKER_LOST, f"the worker process died (killed, out of memory, or exited): {detail.group(1)}"
+    return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray killed the trial without giving a reason"

@@ -1,0 +1,60 @@
+"""The device of a worker: its health, and the memory that a trial leaves or may take."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import nn
+
+from initbench.data.load import keep_datasets
+from initbench.execution.failure import OUT_OF_MEMORY
+from initbench.plugins import first_line
+
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_NEARLY = 0.98  # CUDA rounds requests up
+
+
+def hold_to_share(device: str, share: float) -> None:
+    """Let this process take at most this fraction of the GPU's memory, and keep only one dataset there."""
+    if 0 < share < 1:
+        _module(device).set_per_process_memory_fraction(share)
+        keep_datasets(1)
+
+
+def problem(device: str) -> str | None:
+    """Return why the device does not compute, in one line; None if it does.
+
+    After a failed assertion or an illegal memory access in a kernel, every later CUDA call of the process fails.
+    """
+    try:
+        _module(device).synchronize()
+        nn.Linear(2, 2).to(device)(torch.ones(1, 2, device=device)).sum().item()
+    except Exception as error:  # noqa: BLE001  # PyTorch has several types for it
+        return first_line(error)
+    return None
+
+
+def give_back_memory(device: str) -> None:
+    """Return the memory that PyTorch keeps for later tensors to the GPU, which other processes may share."""
+    with suppress(Exception):  # a broken context
+        getattr(_module(device), "empty_cache", lambda: None)()
+
+
+def was_crowded_out(device: str, share: float, error: Mapping[str, str]) -> bool:
+    """Return whether a trial's error says that the GPU's memory ran out before this process had used its share.
+
+    Then other processes have taken it. Call this before `give_back_memory`.
+    """
+    if error["type"] != OUT_OF_MEMORY or not 0 < share < 1:
+        return False
+    match = re.search(r"Tried to allocate ([\d.]+) (\w+)", error["message"])
+    requested = float(match.group(1)) * _UNITS.get(match.group(2), 0) if match else 0.0
+    module = _module(device)
+    total = module.get_device_properties(torch.device(device)).total_memory
+    return bool(module.memory_reserved() + requested < _NEARLY * share * total)
+
+
+def _module(device: str) -> Any:
+    return torch.get_device_module(device)

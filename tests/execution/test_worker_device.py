@@ -1,0 +1,114 @@
+"""The device of a worker, with a GPU that is made up."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from initbench.data import load_dataset
+from initbench.execution import worker_device
+from initbench.execution.environment import differences
+from initbench.execution.messages import Outcome
+from initbench.execution.trial_process import TrialProcess
+from initbench.ledger import TrialRecord
+
+GB = 2**30
+RAN_OUT = {"type": "OutOfMemoryError", "message": "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU of 40 GiB; `calls` is what this process asked of it."""
+    calls = {}
+    module = SimpleNamespace(
+        synchronize=lambda: None,
+        memory_reserved=lambda: calls.get("reserved", 0),
+        get_device_properties=lambda _: SimpleNamespace(total_memory=40 * GB),
+        set_per_process_memory_fraction=lambda share: calls.update(share=share),
+        empty_cache=lambda: calls.update(emptied=True),
+    )
+    monkeypatch.setattr(worker_device, "_module", lambda _: module)
+    return calls
+
+
+def test_a_share_is_a_limit_and_one_dataset_is_kept_there(gpu, monkeypatch):
+    kept = []
+    monkeypatch.setattr(worker_device, "keep_datasets", kept.append)
+    worker_device.hold_to_share("cuda", 1.0)
+    assert (gpu, kept) == ({}, [])
+    worker_device.hold_to_share("cuda", 0.25)
+    assert (gpu, kept) == ({"share": 0.25}, [1])
+
+
+def test_datasets_beyond_those_that_are_kept_are_loaded_again():
+    from initbench.data import load
+
+    sizes = [{"train_size": size} for size in (40, 50)]
+    try:
+        load.keep_datasets(1)
+        first = [load_dataset("digits", size) for size in sizes]
+        assert load_dataset("digits", sizes[1]) is first[1]
+        assert load_dataset("digits", sizes[0]) is not first[0]
+    finally:
+        load.keep_datasets(4)
+
+
+@pytest.mark.parametrize(
+    ("share", "reserved", "crowded_out"),
+    [
+        (1.0, 0, False),  # alone on the card
+        (0.5, 19 * GB, False),  # 2 GiB more are more than its 20
+        (0.5, 10 * GB, True),
+        (0.0, 0, False),
+    ],
+)
+def test_memory_that_others_have_taken_is_told_from_a_share_that_is_used_up(gpu, share, reserved, crowded_out):
+    gpu["reserved"] = reserved
+    assert worker_device.was_crowded_out("cuda", share, RAN_OUT) == crowded_out
+    assert not worker_device.was_crowded_out("cuda", share, RAN_OUT | {"type": "RuntimeError"})
+
+
+def test_memory_is_given_back(gpu):
+    worker_device.give_back_memory("cuda")
+    assert gpu == {"emptied": True}
+
+
+def test_the_cpu_has_nothing_of_this():
+    worker_device.hold_to_share("cpu", 0.0)
+    worker_device.give_back_memory("cpu")
+    assert worker_device.problem("cpu") is None
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_torch_does_not_see_has_a_problem_in_one_line():
+    problem = worker_device.problem("cuda")
+    assert problem
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "statuses"),
+    [
+        ([("finished", Outcome(""))], ["finished"]),
+        ([("failed", Outcome("")), ("finished", Outcome(""))], ["failed"]),
+        ([("failed", Outcome("", was_crowded_out=True)), ("finished", Outcome(""))], ["finished"]),
+        ([("failed", Outcome("", was_crowded_out=True))] * 2, ["failed"]),
+    ],
+)
+def test_a_trial_whose_memory_others_took_runs_once_more(monkeypatch, outcomes, statuses):
+    left = iter(outcomes)
+    process = TrialProcess("cpu")
+
+    def attempt(*_):
+        status, outcome = next(left)
+        record = TrialRecord(id="", spec={}, identity={}, status=status)
+        return record, outcome.was_crowded_out
+
+    monkeypatch.setattr(process, "_attempt", attempt)
+    assert [process.run(None).status] == statuses
+
+
+def test_the_processor_is_decisive_on_the_cpu_alone():
+    for device, changed in (("cpu", ["processor: a → b"]), ("NVIDIA H100", [])):
+        environments = [{"device": device, "processor": name} for name in "ab"]
+        assert differences(*environments) == changed
