@@ -8,10 +8,10 @@ valid.
 
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
+from math import isfinite
+from typing import Annotated, Any, Literal, NotRequired, Self, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -25,9 +25,11 @@ from pydantic import (
     ValidationInfo,
     create_model,
     model_validator,
+    with_config,
 )
 from pydantic.dataclasses import dataclass
 from pydantic_core import core_schema, from_json, to_json
+from typing_extensions import TypedDict  # pydantic takes no other below Python 3.12
 
 from initbench.arguments import explain, show
 from initbench.errors import LedgerError
@@ -40,7 +42,7 @@ from initbench.visible_text import visible
 Status = Literal["finished", "diverged", "failed"]
 # The keys of a spec that its identity leaves out.
 _LABELS = ("suite", "set_by_rules", "scheme_named_by", *TUNING_LABELS)
-_LARGEST = {float: sys.float_info.max, int: 2**63 - 1}
+_LARGEST = 2**63 - 1
 _MOST_STEPS = 2**53
 _MOST_NESTED = 40
 _REASON = "_reason"
@@ -153,8 +155,7 @@ class _Timing(_Numbers):
 
 _Nothing = Annotated[dict[str, Any], Field(max_length=0)]
 # A metric without its scale would be shown as another number. A new field of `Metric` needs its default here.
-_METRIC: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(Metric).items()}
-_StoredMetric = create_model("_StoredMetric", __base__=StoredModel, **_METRIC)
+_StoredMetric = with_config(_STORED)(TypedDict("_StoredMetric", get_type_hints(Metric)))  # type: ignore[operator]
 
 
 class _Task(StoredModel):
@@ -220,13 +221,15 @@ StoredMeasurement = Annotated[_Scalar | _Curve | _PerLayer, Field(discriminator=
 # --- what an initializer did, as `InitializationRecord` stores it
 
 
-class _TunerStep(StoredModel):
-    step: float = 0
+@with_config(_STORED)
+class _TunerStep(TypedDict):
+    step: NotRequired[float]
 
 
-class _Event(StoredModel):
+@with_config(_STORED)
+class _Event(TypedDict):
     event: str
-    factor: float | None = None
+    factor: NotRequired[float | None]
 
 
 class StoredInitialization(StoredModel):
@@ -237,7 +240,7 @@ class StoredInitialization(StoredModel):
     @model_validator(mode="after")
     def _scaled_by_a_factor(self) -> Self:
         for name, events in self.tensors.items():
-            if any(event.event == "scaled" and "factor" not in event.model_fields_set for event in events):
+            if any(event["event"] == "scaled" and "factor" not in event for event in events):
                 raise ValueError(f"tensors.{name} was scaled without a factor")
         return self
 
@@ -398,7 +401,7 @@ def check_nesting(data: Any) -> None:
                 kind = type(item)
                 if kind is dict or kind is list:
                     below.append(item)
-                elif kind in _LARGEST and not -_LARGEST[kind] <= item <= _LARGEST[kind]:
+                elif (kind is float and not isfinite(item)) or (kind is int and not -_LARGEST <= item <= _LARGEST):
                     raise ValueError(f"a number must be finite and an integer of at most 64 bits, got {show(item)}")
         if not below:
             return
@@ -442,9 +445,10 @@ def _check_identity(data: Mapping[str, Any]) -> None:
 
 
 def _within(part: Any, whole: Any) -> bool:
-    if isinstance(part, dict) and isinstance(whole, dict):
-        return all(name in whole and _within(value, whole[name]) for name, value in part.items())
-    return bool(part == whole)
+    if part == whole:
+        return True
+    both = isinstance(part, dict) and isinstance(whole, dict)
+    return both and all(name in whole and _within(value, whole[name]) for name, value in part.items())
 
 
 def with_visible_text(data: dict[str, Any]) -> dict[str, Any]:

@@ -59,11 +59,11 @@ def pair_over_workloads(
         text = f"{{first}} and {{second}} cannot be compared: no {noun}{{measured}} has a seed with a result of both"
     elif not comparison.has_mean:
         text = f"{no_difference} because trials diverged; more {noun}s would be needed"
-    elif comparison.is_over_seeds and comparison.judged.n >= MINIMUM_SEEDS:
-        text = f"{no_difference}; more seeds would be needed"
+    elif comparison.is_over_seeds:
+        few = comparison.judged.n < MINIMUM_SEEDS
+        text = f"{no_difference}; {f'at least {MINIMUM_SEEDS} seeds are' if few else 'more seeds would be'} needed"
     else:
-        counted = ("seed", " seeds") if comparison.is_over_seeds else (noun, "")
-        text = f"{no_difference}; {_enough(comparison.judged, comparison.needed, *counted)}"
+        text = f"{no_difference}; {_enough(comparison.judged, comparison.needed, noun, '')}"
     return say(f"{text}.", first=first, second=second, measured=measured, is_open=True)
 
 

@@ -236,6 +236,10 @@ class _Facts(NamedTuple):
     refused: Mapping[tuple[str, str], str]
     orders: Mapping[str, WorkloadOrder]
     compared: Mapping[tuple[str, str], Mapping[Hashable, Any]]
+    seed_range: Mapping[Hashable, tuple[float, float]]
+    """The least and the largest outcome of the seeds of a pair."""
+    cell_range: Mapping[Hashable, tuple[float, float]]
+    """The best and the worst outcome of the trained cells of a workload."""
 
 
 def order_of(results: Results) -> list[str]:
@@ -266,6 +270,8 @@ def heat_map(results: Results) -> HeatMap:
             for workload, own in results.cells.groupby("workload", sort=False)
         },
         {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
+        _ranges(results.trials, ["treatment", "workload"]),
+        _ranges(results.judged[results.judged["state"] == "trained"], ["workload"]),
     )
     several = results.terms.metric is None
     columns = [
@@ -289,6 +295,12 @@ def heat_map(results: Results) -> HeatMap:
         "" if several else f"{results.terms.outcome}, median of seeds",
         *_ends(results),
     )
+
+
+def _ranges(rows: pd.DataFrame, by: list[str]) -> dict[Hashable, tuple[float, float]]:
+    """Return the least and the largest outcome of each group."""
+    ends = rows.groupby(by)["outcome"].agg(["min", "max"])
+    return {group: (low, high) for group, low, high in ends.itertuples(name=None)}
 
 
 def _resolution(results: Results, workload: str) -> str:
@@ -359,7 +371,7 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
         mark,
         f"{where}: {words}{meaning}.",
         _mean(facts.compared[treatment, workload], shown),
-        _spread(facts.results.trials_on[workload], row, shown) if state == "trained" else "",
+        _spread(facts.seed_range[treatment, workload], row, shown) if state == "trained" else "",
         bool(row["all_train"]),
         mark == "best" and bool(order.verdicts) and all(verdict.side < 0 for verdict in order.verdicts.values()),
     )
@@ -374,11 +386,10 @@ def _mark(order: WorkloadOrder, treatment: str, row: Mapping[str, Any]) -> Mark:
     return "worse" if treatment in order.behind else "unresolved"
 
 
-def _spread(trials: pd.DataFrame, row: Mapping[str, Any], metric: Metric) -> str:
-    values = trials.loc[trials["treatment"] == row["treatment"], "outcome"].dropna().to_numpy(dtype=float)
+def _spread(ends: tuple[float, float], row: Mapping[str, Any], metric: Metric) -> str:
     if row["seeds"] < 2 or row["diverged"]:
         return ""
-    low, high = (metric.brief(value, unit=False) for value in (values.min(), values.max()))
+    low, high = (metric.brief(end, unit=False) for end in ends)
     return f"{low} to {high}" if low != high else ""
 
 
@@ -412,10 +423,8 @@ def _level(facts: _Facts, row: dict[str, Any], metric: Metric) -> float:
     """
     if row["state"] != "trained":
         return math.nan
-    cells = facts.results.judged
-    trained = cells.loc[(cells["workload"] == row["workload"]) & (cells["state"] == "trained"), "outcome"]
-    outcome, first = row["outcome"], float(trained.min())
-    worst = float(trained.max()) if math.isnan(row["chance"]) else row["chance"]
+    outcome, (first, last) = row["outcome"], facts.cell_range[row["workload"]]
+    worst = last if math.isnan(row["chance"]) else row["chance"]
     if worst <= first:
         return 1.0
     if metric.best is None:

@@ -12,7 +12,7 @@ from initbench.statistics.decisions import ALPHA
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import compare_paired
 from initbench.statistics.ranks import RankComparison
-from initbench.statistics.verdicts import workload_order
+from initbench.statistics.verdicts import verdicts_of, workload_order
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
     for workload, own in cells.groupby("workload", sort=False):
         verdicts = results.suite_verdicts[str(workload)]
         order = workload_order(own, verdicts)
-        shown = workload_order(own, results.verdicts[str(workload)])
+        shown = {verdict.second: verdict for verdict in verdicts_of(order.best, results.verdicts[str(workload)])}
         for name, verdict in order.verdicts.items():
             if verdict.side < 0 and (workload, name) in trains:
-                value, low, high, n = shown.verdicts[name].difference
+                value, low, high, n = shown[name].difference
                 difference = Estimate(0.0 - value, 0.0 - high, 0.0 - low, n)
                 size = (
                     difference.value if results.terms.metric is not None else difference.value / difference.half_width

@@ -133,7 +133,7 @@ def of_weights(frame: pd.DataFrame) -> pd.DataFrame:
     Biases and other scalars are left out, because their values are of another kind. Weights of normalization layers
     are kept, because a record does not say which weights are matrices.
     """
-    is_weight = frame["layer"].astype(str).str.endswith("weight")
+    is_weight = np.array([str(layer).endswith("weight") for layer in frame["layer"]], dtype=bool)
     return frame[is_weight] if is_weight.any() else frame
 
 

@@ -107,9 +107,9 @@ def _places(trials: pd.DataFrame) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]
     number = trials.groupby(names, sort=False).ngroup().to_numpy()
     order = np.argsort(number, kind="stable")
     order = order[number[order] >= 0]
+    workloads, treatments = (trials[name].to_numpy(dtype=object) for name in names)
     for own in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []:
-        workload, treatment = trials[names].iloc[own[0]]
-        yield workload, treatment, own
+        yield workloads[own[0]], treatments[own[0]], own
 
 
 class _Columns:

@@ -47,8 +47,8 @@ def training_curves(
     by_id = {record.id: record for record in records}
     rows: list[dict[str, Any]] = []
     results = trials[trials["status"] != "failed"]
-    for (workload, treatment), cell in results.groupby(["workload", "treatment"], sort=False):
-        members = [by_id[i] for i in cell["trial_id"]]
+    for (workload, treatment), ids in results.groupby(["workload", "treatment"], sort=False)["trial_id"]:
+        members = [by_id[i] for i in ids]
         spent = float(np.median([initialization_steps(record) for record in members]))
         rows += [
             {"workload": workload, "treatment": treatment, "compute": point["step"] + spent} | point

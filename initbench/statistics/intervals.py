@@ -125,6 +125,7 @@ def values_deviation(estimate: Estimate, comparisons: int = 1) -> float:
     return estimate.half_width / t_multiplier(estimate.n, comparisons)
 
 
+@cache  # the cells of a suite have few different counts
 def wilson_estimate(count: int, n: int, comparisons: int = 1) -> Estimate:
     """Return a rate with Wilson's 95 % score interval.
 

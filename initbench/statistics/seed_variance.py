@@ -88,8 +88,8 @@ class SuiteVariances(NamedTuple):
         training: by workload, from the scores of all treatments: whether they train.
         outcome: by workload, from those that learn at every seed: how well. A treatment that fails at some seeds, or
             that learns at all and trains at some, says nothing about how much the outcomes of the others vary.
-        alike: the workloads and treatments of which `outcome` is.
-        agreed: those that learn at every seed or at none.
+        alike: the workloads and treatments that `outcome` is computed from.
+        agreed: the workloads and treatments that learn at every seed or at none.
     """
 
     training: dict[str, SeedVariance]

@@ -202,29 +202,31 @@ def workload_order(cells: pd.DataFrame, verdicts: Iterable[Verdict], saturated: 
         {str(name): (int(row.trained), int(row.seeds)) for name, row in partly.iterrows()},
         {str(name): (int(row.diverged), int(row.seeds)) for name, row in ordered.iterrows() if row.diverged > 0},
         [str(name) for name in ordered.index if name in saturated],
-        {verdict.second: verdict for verdict in _from(best, verdicts)},
+        {verdict.second: verdict for verdict in verdicts_of(best, verdicts)},
         int(ordered["outcome"].notna().sum()),
         int(ordered["seeds"].sum()),
     )
 
 
-def _from(best: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+def verdicts_of(treatment: str, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
     """Yield the verdicts on a treatment, which becomes the first of each pair."""
     for verdict in verdicts:
-        if verdict.first == best:
+        if verdict.first == treatment:
             yield verdict
-        elif verdict.second == best:
+        elif verdict.second == treatment:
             value, low, high, n = verdict.difference
             reversed_difference = Estimate(0.0 - value, 0.0 - high, 0.0 - low, n)  # never -0
-            yield verdict._replace(first=best, second=verdict.first, side=-verdict.side, difference=reversed_difference)
+            yield verdict._replace(
+                first=treatment, second=verdict.first, side=-verdict.side, difference=reversed_difference
+            )
 
 
 def learning_differences(trials: pd.DataFrame) -> set[frozenset[str]]:
-    """Return the pairs of treatments of which one learns at more seeds of all workloads than the other.
+    """Return the pairs of treatments that learn at significantly different numbers of seeds, over all workloads.
 
-    Of the workloads and seeds at which only one of them learns, as many would be each one's if they were alike: an
-    exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments. If chance is
-    unknown, a trial learns unless it diverges.
+    If two treatments were alike, each would be the one that learns at half of the workloads and seeds where only one of
+    them does: an exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments.
+    If chance is unknown, a trial learns unless it diverges.
 
     Args:
         trials: of a suite.

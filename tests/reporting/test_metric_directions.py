@@ -125,7 +125,8 @@ def test_probes_predict_in_the_metrics_own_direction(task, value, direction, sig
     first = found.facts.probes[0]
     assert first.test.statistic == pytest.approx(sign)
     assert first.chosen[1].regret.value == pytest.approx(0)
-    assert f"The higher the gradient quotient, the {direction} the {outcome}: ρ = {sign:+.2f}" in sentences_of(found)[0]
+    rho = f"{sign:+.2f}".replace("-", "\N{MINUS SIGN}")
+    assert f"The higher the gradient quotient, the {direction} the {outcome}: ρ = {rho}" in sentences_of(found)[0]
     own = table_of(found, "correlation").frame.query("probe == 'gradient_quotient'")
     assert list(own["rho"]) == pytest.approx([sign] * len(DEPTHS))
 

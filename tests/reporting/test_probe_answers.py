@@ -272,7 +272,7 @@ def test_which_way_a_probe_predicts(terms, sign, words):
     outcome = table(sign * (np.arange(8.0) + rng.standard_normal((6, 8))))
     test, rho = permutation_test(table(probe), outcome), crossed(table(probe), outcome)
     found = predicts(result_of(test=test, rho=rho), test.pvalue, 1, terms)
-    ends = f"{test.statistic:+.2f} ({rho.low:+.2f} to {rho.high:+.2f})"
+    ends = f"{test.statistic:+.2f} ({rho.low:+.2f} to {rho.high:+.2f})".replace("-", "\N{MINUS SIGN}")
     assert found.text == f"The higher GQ, the {words}: ρ = {ends}."
     unsure = predicts(result_of(test=test, rho=rho), 0.2, 9, terms)
     assert unsure.is_open

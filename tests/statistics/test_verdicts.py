@@ -316,6 +316,19 @@ def test_seeds_that_do_not_agree_on_learning_have_no_interval_against_a_referenc
     assert found["i3"].value == pytest.approx(outcome[0, 3].mean() - outcome[0, 0].mean())
 
 
+def test_a_treatment_that_trains_at_some_seeds_does_not_hide_the_difference_of_others():
+    """Seeds that end at 5, 40 and 85 %, all better than guessing, beside two tight treatments 3 points apart."""
+    outcome = np.array([[[0.020, 0.021, 0.022], [0.050, 0.052, 0.051], [0.05, 0.4, 0.85]]])
+    trials = frame(outcome).assign(oriented_chance=0.9, oriented_best=0.0, is_trained=1.0)
+    judged = cells(trials)
+    variances = suite_variances(trials, judged)
+    verdicts = {(v.first, v.second): v for v in workload_verdicts(judged, trials, variances)}
+    assert verdicts["i0", "i1"].side == -1
+    assert verdicts["i0", "i2"].side == 0
+    assert variances.of("w0", "i0", "i1").block < 1e-5
+    assert variances.of("w0", "i0", "i2").block > 0.01
+
+
 @pytest.mark.parametrize(("workloads", "differs"), [(1, False), (2, True), (4, True)])
 def test_who_learns_at_more_seeds_of_all_workloads(workloads, differs):
     """Two treatments at 3 seeds, one of which diverges at all: 2 · 2⁻³ is not below 5 %, and 2 · 2⁻⁶ is."""

@@ -62,6 +62,11 @@ def begin(specification: Mapping[str, Any], form: Form = "svg") -> Future[bytes]
     return _drawing().submit(f"{form} {text}")
 
 
+def warm_up() -> None:
+    """Start the other process and load Vega there, which takes a second, before there is anything to draw."""
+    begin({"mark": "point"})
+
+
 class _Drawing:
     """The process that draws one figure after the other, and the thread that waits for it.
 

@@ -25,7 +25,8 @@ def drawn(figure: Figure) -> Markup:
     """Return a figure's SVG with identifiers that no other figure of the page has."""
     prefix = re.sub(r"\W+", "-", figure.name)
     drawing = _EMPTY.sub("", _TAG.sub(_lean, figure.svg))
-    drawing = re.sub(r'(\bid="|url\(#|\bhref="#)', rf"\g<1>{prefix}-", drawing)
+    for before in (' id="', "url(#", 'href="#'):
+        drawing = drawing.replace(before, f"{before}{prefix}-")
     return Markup(drawing)  # noqa: S704 - the drawings are ours and escape their own text
 
 

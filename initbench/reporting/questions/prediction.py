@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from initbench.comparing.formatting import capitalized, counted, listed
+from initbench.comparing.formatting import capitalized, counted, listed, typeset
 from initbench.comparing.labels import Name, label_of
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
@@ -193,7 +193,9 @@ def predicts(result: ProbeResult, pvalue: float, tested: int, terms: Terms) -> S
     few, needed = counted(test.treatments, terms.treatment), needed_text(test.needed(tested))
     text = f"{few} do not show whether {{probe}} predicts the {{outcome}}; {needed}."
     if is_reverse:
-        text = f"{_WENT_WITH} (ρ = {_RHO.format(test.statistic)}), {_REVERSE}; {few} cannot confirm it, {needed}."
+        text = (
+            f"{_WENT_WITH} (ρ = {typeset(_RHO.format(test.statistic))}), {_REVERSE}; {few} cannot confirm it, {needed}."
+        )
     return _open(result, text, outcome=terms.outcome, change=_change(test.statistic, terms))
 
 

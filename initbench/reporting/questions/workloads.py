@@ -36,6 +36,7 @@ from initbench.statistics.verdicts import Verdict, WorkloadOrder, workload_order
 
 Row = Mapping[Hashable, Any]
 _SECONDS = "initialization_seconds"
+_MEASURED = [GQ, f"{GQ}.saturated", _SECONDS]
 _COLUMNS = [
     *("workload", "treatment", "rank", "seeds", "diverged", "failed", "outcome_median", "outcome_mean"),
     *("outcome_interval", "gradient_quotient_median", "gradient_quotient_saturated", "initialization_seconds_mean"),
@@ -262,8 +263,9 @@ def _early(results: Results, members: Sequence[TrialRecord]) -> list[Column]:
 
 
 def _comparison_frame(results: Results) -> pd.DataFrame:
-    needed = [column for column in (GQ, f"{GQ}.saturated", _SECONDS) if column not in results.trials]
-    trials = results.trials.assign(**dict.fromkeys(needed, np.nan))
+    early = early_columns(results.trials)
+    used = ["trial_id", "workload", "treatment", "status", "outcome", "parameters", *early, *_MEASURED]
+    trials = results.trials.reindex(columns=used)  # NaN for what nothing measured; a group of all columns takes long
     for name, own in trials.groupby("workload"):
         if not on_one_device(results.by_id[i] for i in own["trial_id"]):
             trials.loc[trials["workload"] == name, _SECONDS] = np.nan
@@ -271,10 +273,10 @@ def _comparison_frame(results: Results) -> pd.DataFrame:
     rows = []
     for key, own in trials.groupby(["workload", "treatment"]):
         workload, treatment = map(str, key)
-        summary = _summary(own, known[key], results.metric_of[workload])
+        summary = _summary(own, known[key], results.metric_of[workload], early)
         rows.append({"workload": workload, "treatment": treatment} | summary)
     rows.sort(key=_place)
-    columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early_columns(trials)), *_COLUMNS[9:]]
+    columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early), *_COLUMNS[9:]]
     frame = pd.DataFrame(rows, columns=[*columns, "ranked"])
     frame["rank"] = frame.groupby("workload")["ranked"].rank(method="min")
     return frame[columns]
@@ -286,7 +288,7 @@ def _place(row: Row) -> tuple[Any, ...]:
     return natural(row["workload"]), known, natural(row["treatment"])
 
 
-def _summary(trials: pd.DataFrame, cell: Row, metric: Metric) -> dict[Hashable, Any]:
+def _summary(trials: pd.DataFrame, cell: Row, metric: Metric, early: Sequence[str]) -> dict[Hashable, Any]:
     ran = trials[trials["status"] != "failed"]
     values = ran["outcome"].dropna().to_numpy(dtype=float)
     complete = len(values) > 0 and cell["diverged"] == 0
@@ -297,7 +299,7 @@ def _summary(trials: pd.DataFrame, cell: Row, metric: Metric) -> dict[Hashable, 
         "outcome_median": metric.oriented(cell["outcome"]),
         "outcome_mean": float(values.mean()) if complete else np.nan,
         "outcome_interval": mean_estimate(values).half_width if complete else np.nan,
-        **{f"{column}_mean": ran[column].mean(skipna=False) for column in early_columns(trials)},
+        **{f"{column}_mean": ran[column].mean(skipna=False) for column in early},
         "gradient_quotient_median": _median_quotient(ran),
         "gradient_quotient_saturated": int(ran[f"{GQ}.saturated"].astype("boolean").sum()),
         "initialization_seconds_mean": ran[_SECONDS].mean(skipna=False),
@@ -317,7 +319,7 @@ def _train_rate(cell: Row) -> dict[Hashable, float]:
 
 def _median_quotient(results: pd.DataFrame) -> float:
     """Return the median GQ: a value that was not finite (its entry says why) reads as +∞, NaN where none was taken."""
-    if GQ not in results or results[f"{GQ}.saturated"].isna().any() or not len(results):
+    if results[f"{GQ}.saturated"].isna().any() or not len(results):
         return float("nan")
     return float(np.median(results[GQ].astype(float).fillna(np.inf)))
 
