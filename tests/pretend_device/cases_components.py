@@ -3,10 +3,11 @@
 from itertools import product
 
 import pytest
-from components import DEFAULTS, SUITES, WRN
+from components import DEFAULTS, MLP, SUITES, WRN
 from PIL import Image
 from trials import run, trials_of, with_something_new
 
+from initbench.execution.trial import run_trial
 from initbench.registry import INITIALIZERS, PROBES, SCHEMES
 from initbench.training.recipe import Recipe
 
@@ -32,6 +33,20 @@ def test_image_folders(in_memory, tmp_path):
     recipe = {"epochs": 1, "batch_size": 4, "random_resized_crop": [0.2, 1.0], "flip": True}
     [trial] = trials_of(**DEFAULTS | {"dataset": dataset, "recipe": recipe, "architectures": WRN})
     run(trial)
+
+
+def test_the_spectrum_on_the_device_is_that_of_the_host():
+    """They are computed by two implementations of the same iteration, from one start vector, in float32 products."""
+    probe = {"name": "hessian_spectrum", "data": "random", "batch_size": 4, "eigenvalues": 3, "lanczos_steps": 6}
+    [trial] = trials_of(**DEFAULTS | {"architectures": MLP, "probes": [probe], "recipe": {"epochs": 0}})
+    there, here = (
+        {entry["name"].rsplit(".", 1)[1]: entry for entry in record.probes} for record in (run(trial), run_trial(trial))
+    )
+    assert there["eigenvalues"]["y"] == pytest.approx(here["eigenvalues"]["y"], rel=1e-4)
+    assert there["gradient_share"]["value"] == pytest.approx(here["gradient_share"]["value"], rel=1e-3)
+    for density in ("positive_density", "negative_density"):
+        shares = ([-1 if share is None else share for share in one[density]["y"]] for one in (there, here))
+        assert next(shares) == pytest.approx(next(shares), rel=1e-2, abs=1e-3)
 
 
 def test_nothing_is_left_out():

@@ -46,8 +46,10 @@ ERRORS = {
     "a batch of noise is made on the device": (
         "tasks.task", "Task.random_inputs", 'dtype=torch.float32, device="cpu"',
         f'dtype=torch.float32, device="{NAME}"', QUOTIENT),
-    "a vector of the Hessian is not fetched": (
-        "probes.hessian_spectrum", "_Hessian._mean", ".double().cpu()", ".double()", SPECTRUM),
+    "the gradient of the Hessian's loss is not fetched": (
+        "probes.hessian_spectrum", "_Hessian._to_host", "vector.cpu()", "vector", SPECTRUM),
+    "the first vector of Lanczos stays on the host": (
+        "probes.hessian_spectrum", "_Hessian._on_device", ".to(self._device)", "", SPECTRUM),
     "the totals of a split meet a number of the host": (
         "training.run", "split_totals", "torch.stack([total.double() for total in totals.values()])",
         "torch.stack([torch.tensor(0.0), *(total.double() for total in totals.values())])", {}),
@@ -93,7 +95,7 @@ def plant(monkeypatch, module, name, old, new):
 def test_a_planted_fault_is_refused(fault, monkeypatch):
     module, name, old, new, suite = ERRORS[fault]
     plant(monkeypatch, module, name, old, new)
-    load._load.cache_clear()
+    load._kept.cache_clear()
     [trial] = trials_of(**DEFAULTS | {"architectures": MLP} | suite)
     with pytest.raises(Exception, match=r"a CPU (tensor|generator)|\.numpy\(\) is not supported"):
         run(trial)

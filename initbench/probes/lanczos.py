@@ -1,0 +1,116 @@
+"""Lanczos iterations on the device of their vectors, which otherwise would travel to the host for each product.
+
+On the CPU `hessian_spectrum` uses ARPACK, by SciPy; here are the same quantities for a GPU, to the same accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Product = Callable[[Tensor], Tensor]
+_LEAST_BASIS = 20  # as ARPACK's in `hessian_spectrum`
+_ROUNDING = 1e-12  # √n rounding errors of float64, for n of 20 million
+
+
+def largest(product: Product, start: Tensor, count: int, tolerance: float, most_products: int) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues of largest size of a symmetric matrix, largest first, and their eigenvectors, (n, count).
+
+    Thick-restart Lanczos (Wu & Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602). Each new vector is orthogonalized
+    twice against the whole basis, and the projection of the matrix on the basis is kept as computed, so that a restart
+    needs no formula of its own. An eigenvalue θ has converged if its residual is at most `tolerance` · |θ|, or is a
+    rounding error of the largest one.
+
+    Args:
+        product: multiplies a float64 vector, (n,), by the matrix.
+        start: float64, (n,), not 0.
+        count: number of eigenvalues; n if that is less.
+        tolerance: relative size of the residuals at which the iteration stops.
+        most_products: limit at which it gives up.
+
+    Returns:
+        The values, NaN for those that have not converged, which come last and have eigenvectors of 0. All are NaN if a
+        product is not finite.
+    """
+    size = len(start)
+    count = min(count, size)
+    most = max(2 * count + 1, _LEAST_BASIS)
+    if size <= most:
+        matrix = torch.stack([product(unit) for unit in torch.eye(size, dtype=start.dtype, device=start.device)])
+        if not bool(matrix.isfinite().all()):
+            return start.new_full((count,), torch.nan), start.new_zeros(size, count)
+        values, vectors = _largest_first(*torch.linalg.eigh((matrix + matrix.T) / 2))
+        return values[:count], vectors[:, :count]
+    basis = start.new_zeros(most + 1, size)
+    basis[0] = start / start.norm()
+    projection = start.new_zeros(most, most)
+    random = torch.Generator("cpu").manual_seed(0)
+    kept = products = 0
+    while True:
+        for i in range(kept, most):
+            vector = product(basis[i])
+            products += 1
+            if not bool(vector.isfinite().all()):
+                return start.new_full((count,), torch.nan), start.new_zeros(size, count)
+            rest, coefficients = _orthogonalized(vector, basis[: i + 1])
+            projection[: i + 1, i] = projection[i, : i + 1] = coefficients
+            length = rest.norm()
+            if float(length) <= _ROUNDING * float(vector.norm()):
+                # The matrix maps the basis into itself: go on in a new direction, as ARPACK does.
+                new = torch.randn(size, dtype=torch.float64, generator=random, device="cpu").to(start.device)
+                length, rest = length * 0, _orthogonalized(new, basis[: i + 1])[0]
+            basis[i + 1] = rest / rest.norm()
+        values, vectors = _largest_first(*torch.linalg.eigh(projection))
+        sizes = values[:count].abs()
+        converged = length * vectors[-1, :count].abs() <= torch.maximum(tolerance * sizes, _ROUNDING * sizes[0])
+        kept = (most + count) // 2
+        if bool(converged.all()) or products + most - kept > most_products:
+            break
+        basis[:kept] = vectors[:, :kept].T @ basis[:most]
+        basis[kept] = basis[most]
+        projection.zero_()
+        projection[:kept, :kept] = values[:kept].diag()
+    found, spans = start.new_full((count,), torch.nan), start.new_zeros(size, count)
+    good = converged.nonzero().flatten()
+    found[: len(good)], spans[:, : len(good)] = values[good], basis[:most].T @ vectors[:, good]
+    return found, spans
+
+
+def _largest_first(values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    order = values.abs().argsort(descending=True, stable=True)
+    return values[order], vectors[:, order]
+
+
+def quadrature(product: Product, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Return nodes and weights of the Gauss quadrature of a matrix's spectrum; see `hessian_spectrum.quadrature`."""
+    steps = min(steps, len(start))
+    basis = start.new_zeros(steps + 1, len(start))
+    basis[0] = start / start.norm()
+    diagonal: list[Tensor] = []
+    beside: list[Tensor] = []
+    for i in range(steps):
+        vector = product(basis[i])
+        if not bool(vector.isfinite().all()):
+            return start.new_full((1,), torch.nan), start.new_ones(1)
+        diagonal.append(basis[i] @ vector)
+        rest, _ = _orthogonalized(vector, basis[: i + 1])
+        length = rest.norm()
+        if i + 1 == steps or float(length) <= torch.finfo(torch.float64).eps * float(vector.norm()):
+            break
+        beside.append(length)
+        basis[i + 1] = rest / length
+    matrix = torch.stack(diagonal).diag()
+    if beside:
+        matrix = matrix + torch.stack(beside).diag(1) + torch.stack(beside).diag(-1)
+    nodes, vectors = torch.linalg.eigh(matrix)
+    return nodes, vectors[0].square()
+
+
+def _orthogonalized(vector: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what is left of a vector, (n,), orthogonal to a basis, (k, n), and its coefficients in the basis."""
+    first = basis @ vector
+    vector = vector - basis.T @ first
+    second = basis @ vector
+    return vector - basis.T @ second, first + second
