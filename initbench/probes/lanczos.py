@@ -5,6 +5,7 @@ On the CPU `hessian_spectrum` uses ARPACK, by SciPy; here are the same quantitie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -52,15 +53,15 @@ def largest(product: Product, start: Tensor, count: int, tolerance: float, most_
         for i in range(kept, most):
             vector = product(basis[i])
             products += 1
-            if not bool(vector.isfinite().all()):
-                return start.new_full((count,), torch.nan), start.new_zeros(size, count)
             rest, coefficients = _orthogonalized(vector, basis[: i + 1])
+            whole, length = _lengths(vector, rest)
+            if not math.isfinite(whole):
+                return start.new_full((count,), torch.nan), start.new_zeros(size, count)
             projection[: i + 1, i] = projection[i, : i + 1] = coefficients
-            length = rest.norm()
-            if float(length) <= _ROUNDING * float(vector.norm()):
+            if length <= _ROUNDING * whole:
                 # The matrix maps the basis into itself: go on in a new direction, as ARPACK does.
                 new = torch.randn(size, dtype=torch.float64, generator=random, device="cpu").to(start.device)
-                length, rest = length * 0, _orthogonalized(new, basis[: i + 1])[0]
+                length, rest = 0.0, _orthogonalized(new, basis[: i + 1])[0]
             basis[i + 1] = rest / rest.norm()
         values, vectors = _largest_first(*torch.linalg.eigh(projection))
         sizes = values[:count].abs()
@@ -89,23 +90,27 @@ def quadrature(product: Product, start: Tensor, steps: int) -> tuple[Tensor, Ten
     basis = start.new_zeros(steps + 1, len(start))
     basis[0] = start / start.norm()
     diagonal: list[Tensor] = []
-    beside: list[Tensor] = []
+    beside: list[float] = []
     for i in range(steps):
         vector = product(basis[i])
-        if not bool(vector.isfinite().all()):
+        rest, coefficients = _orthogonalized(vector, basis[: i + 1])
+        whole, length = _lengths(vector, rest)
+        if not math.isfinite(whole):
             return start.new_full((1,), torch.nan), start.new_ones(1)
-        diagonal.append(basis[i] @ vector)
-        rest, _ = _orthogonalized(vector, basis[: i + 1])
-        length = rest.norm()
-        if i + 1 == steps or float(length) <= torch.finfo(torch.float64).eps * float(vector.norm()):
+        diagonal.append(coefficients[-1])
+        if i + 1 == steps or length <= torch.finfo(torch.float64).eps * whole:
             break
         beside.append(length)
         basis[i + 1] = rest / length
-    matrix = torch.stack(diagonal).diag()
-    if beside:
-        matrix = matrix + torch.stack(beside).diag(1) + torch.stack(beside).diag(-1)
-    nodes, vectors = torch.linalg.eigh(matrix)
+    off_diagonal = start.new_tensor(beside)
+    nodes, vectors = torch.linalg.eigh(torch.stack(diagonal).diag() + off_diagonal.diag(1) + off_diagonal.diag(-1))
     return nodes, vectors[0].square()
+
+
+def _lengths(*vectors: Tensor) -> list[float]:
+    """Return the Euclidean norms of vectors, for which the host waits once."""
+    lengths: list[float] = torch.stack([vector.norm() for vector in vectors]).tolist()
+    return lengths
 
 
 def _orthogonalized(vector: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:

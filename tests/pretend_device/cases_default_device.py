@@ -25,7 +25,7 @@ SUITES = {
 
 @pytest.mark.parametrize("name", SUITES)
 def test_a_trial_under_a_default_device(name):
-    load._load.cache_clear()
+    load._kept.cache_clear()
     for trial in trials_of(**DEFAULTS | SUITES[name]):
         with torch.device(NAME):
             run(trial)

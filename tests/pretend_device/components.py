@@ -66,7 +66,7 @@ RECIPES = [
     {"schedule": "inverse_square_root", "warmup_steps": 1, "batch_size": 4, "accumulate": 2}
     | {"batch_norm": "micro_batch"},
     {"schedule": "constant", "precision": "bf16", "channels_last": True},
-    {"activation_checkpointing": True, "threads": 2},
+    {"activation_checkpointing": True, "threads": 2, "deterministic": True},
 ]
 DROPPED = [WITH_NORM | {"dropout": 0.2, "activation": "beta_swish"}, MLP | {"norm": "batch", "dropout": 0.2}]
 
