@@ -58,6 +58,13 @@ SUITE = {
     "recipe": {"epochs": 1, "lr": 0.05},
 }
 """The sound trial of all parts; the parts replace some of its keys."""
+AUGMENTED = {"crop": 4, "flip": True, "cutout": 8, "mixup": 0.4, "clip_norm": 1.0}
+WATCHED: dict[str, dict[str, Any]] = {
+    "fp32": {},
+    "bf16": {"precision": "bf16"},
+    "augmented": AUGMENTED | {"accumulate": 2, "batch_norm": "micro_batch"},
+}
+"""Recipes whose steps must not wait for the GPU."""
 
 
 class Setup(NamedTuple):
@@ -182,12 +189,6 @@ def waits(setup: Setup) -> Iterator[Line]:
     """Training with ``torch.cuda.set_sync_debug_mode("error")`` from the end of the first step to that of the last."""
     steps = 20  # the loop checks the losses every 50
     images, labels = _images(steps * training_step.BATCH, setup)
-    recipes: dict[str, dict[str, Any]] = {
-        "fp32": {},
-        "bf16": {"precision": "bf16"},
-        "augmented": {"crop": 4, "flip": True, "cutout": 8, "mixup": 0.4, "clip_norm": 1.0, "accumulate": 2}
-        | {"batch_norm": "micro_batch"},
-    }
     take = TrainingRun.step
 
     def step(run: TrainingRun, batch: TrainingBatch) -> None:
@@ -195,7 +196,7 @@ def waits(setup: Setup) -> Iterator[Line]:
         torch.cuda.set_sync_debug_mode("error" if run.steps < steps else "default")
 
     with mock.patch.object(TrainingRun, "step", step):
-        for name, recipe in recipes.items():
+        for name, recipe in WATCHED.items():
             model = initbench.create_model("wrn", depth=10, width=1).to(setup.device)
             try:
                 training_step.initbench_loop(model, images, labels, **recipe)()
@@ -273,7 +274,8 @@ def resume(setup: Setup) -> Iterator[Line]:
 
 def default_device(setup: Setup) -> Iterator[Line]:
     """A trial under ``torch.set_default_device`` against the same trial without."""
-    for name, arguments in (("metainit", {"steps": 2}), ("gradinit", {"iterations": 2}), ("lsuv", {})):
+    tuners: dict[str, dict[str, Any]] = {"metainit": {"steps": 2}, "gradinit": {"iterations": 2}, "lsuv": {}}
+    for name, arguments in [("lsuv", {})] if setup.tiny else tuners.items():
         spec = trial(
             initializers=[{"name": name, "batch_size": 8} | arguments],
             architectures=[{"name": "wrn", "depth": 10, "width": 1, "norm": "none"}],
@@ -353,7 +355,7 @@ def lsuv(setup: Setup) -> Iterator[Line]:
 def wide_resnet(setup: Setup) -> Iterator[Line]:
     """A step of WRN-28-10 in bf16 and channels_last against timm's loop, eager and compiled."""
     depth, width, steps = (10, 1, 1) if setup.tiny else (28, 10, 10)
-    images, labels = _images(steps * training_step.BATCH, setup)
+    images, labels = _images(8 if setup.tiny else steps * training_step.BATCH, setup)
     model = initbench.create_model("wrn", depth=depth, width=width)
     initbench.initialize(model, "kaiming")
     reference = training_step.ReferenceNetwork(depth, width)

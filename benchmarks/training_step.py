@@ -119,7 +119,8 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:
     """Return a row for float32 and one for bf16."""
     torch.manual_seed(0)
     depth, width, steps = (10, 1, 1) if quick else (16, 4, 2)
-    images, labels = torch.randn(steps * BATCH, 3, 32, 32), torch.randint(10, (steps * BATCH,))
+    count = 8 if quick else steps * BATCH
+    images, labels = torch.randn(count, 3, 32, 32), torch.randint(10, (count,))
     bounds: dict[Precision, float | None] = {"fp32": 1.0, "bf16": None if bf16_is_emulated() else 0.65}
     rows = []
     for precision, bound in bounds.items():
