@@ -123,8 +123,8 @@ def below(what: str, value: float, bound: float) -> Line:
 def figure(row: timing.Row) -> Line:
     """Return the line of a row of a benchmark.
 
-    The bounds of ratios are those of a CPU, so a ratio has none here; that both sides compute the same has been checked
-    before the row.
+    Ratios have bounds for a CPU only, so here they have none. The benchmark has checked before that both sides compute
+    the same.
     """
     if row.seconds is None or row.reference_seconds is None:
         return below(row.case, median(row.values), float("inf") if row.bound is None else row.bound)
@@ -186,7 +186,7 @@ def tf32(setup: Setup) -> Iterator[Line]:
 
 
 def waits(setup: Setup) -> Iterator[Line]:
-    """Training with ``torch.cuda.set_sync_debug_mode("error")`` from the end of the first step to that of the last."""
+    """Training with ``torch.cuda.set_sync_debug_mode("error")`` after the first step and until the last has ended."""
     steps = 20  # the loop checks the losses every 50
     images, labels = _images(steps * training_step.BATCH, setup)
     take = TrainingRun.step
@@ -340,7 +340,7 @@ def gradient_quotient(setup: Setup) -> Iterator[Line]:
 
 
 def lsuv(setup: Setup) -> Iterator[Line]:
-    """What LSUV reaches, and the package ``lsuv`` where it is installed."""
+    """What LSUV reaches, and a comparison with the package ``lsuv`` if it is installed."""
     torch.manual_seed(0)
     with torch.device(setup.device), float32_products():
         start, inputs = lsuv_package.network(6 if setup.tiny else 100, 8), torch.randn(16, 3, 12, 12)
