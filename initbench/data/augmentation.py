@@ -6,6 +6,7 @@ Random numbers are drawn on the CPU, so that every device gets the same ones; ap
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -72,7 +73,7 @@ def _middle(height: int, width: int) -> list[int]:
     return [(height - h) // 2, (width - w) // 2, h, w]
 
 
-def random_resized_crop(inputs: Tensor, boxes: Tensor, size: tuple[int, int]) -> Tensor:
+def random_resized_crop(inputs: Tensor, boxes: Tensor, size: Sequence[int]) -> Tensor:
     """Return a box of each image (N, C, H, W), resized to `size` (bilinear, antialiased).
 
     The boxes, from `draw_boxes`, are on the CPU, because reading sizes from a device would wait for it.

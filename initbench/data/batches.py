@@ -88,7 +88,8 @@ class TrainingBatches:
             partners = self._generators["partners"]
             permutations = [torch.randperm(len(part), generator=partners, device="cpu") for part in order]
             pairs = torch.split(torch.cat(permutations).to(self.split.device), sizes)
-        taken = self.split.batches(order[skipped:], uncropped=options.random_resized_crop is not None)
+        boxes = drawn.pop("boxes", None)
+        taken = self.split.batches(order[skipped:], None if boxes is None else boxes[skipped:])
         for i, (samples, targets) in enumerate(taken, start=skipped):
             self._taken = i + 1
             inputs = self._augmented(samples, {name: parts[i] for name, parts in drawn.items()})
@@ -142,11 +143,8 @@ class TrainingBatches:
         return {name: torch.split(values, sizes) for name, values in drawn.items()}
 
     def _augmented(self, inputs: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
-        """Return one batch after all augmentations except mixup."""
+        """Return one batch after all augmentations except mixup and random resized crops."""
         options = self.augmentation
-        if options.random_resized_crop:
-            height, width = self.split.sample_shape[-2:]
-            inputs = augment.random_resized_crop(inputs, drawn["boxes"], (height, width))
         if options.crop:
             inputs = augment.crop(inputs, drawn["windows"], options.crop)
         if options.flip:

@@ -54,16 +54,23 @@ class Samples(ABC):
     def batches(
         self,
         order: Iterable[Tensor | slice],
-        *,
-        uncropped: bool = False,
+        boxes: Iterable[Tensor] | None = None,
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield `take` for each part of an order; later parts may be read ahead.
 
         Args:
             order: the indices of each batch; may be endless.
-            uncropped: whether to return images of `uncropped_shape`, to be cropped at random.
+            boxes: for each batch, the boxes of `random_resized_crop` within images of `uncropped_shape`; None for
+                images as `take` returns them.
         """
-        return map(self.take, order)
+        from initbench.data.augmentation import random_resized_crop
+
+        if boxes is None:
+            yield from map(self.take, order)
+            return
+        for samples, its_boxes in zip(order, boxes, strict=True):
+            inputs, targets = self.take(samples)
+            yield random_resized_crop(inputs, its_boxes, self.sample_shape[-2:]), targets
 
     @abstractmethod
     def to(self, device: torch.device | str) -> Samples:

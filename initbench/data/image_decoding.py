@@ -124,7 +124,7 @@ class Decoder(Dataset[object]):
 
 
 def in_order(
-    dataset: Dataset[object], batches: Iterable[list[File]], workers: int, *, pinned: bool = False
+    dataset: Dataset[object], batches: Iterable[object], workers: int, *, pinned: bool = False
 ) -> Iterator[object]:
     """Yield a dataset's result for one batch of files after another; no random number is drawn.
 
