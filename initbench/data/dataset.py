@@ -98,7 +98,7 @@ class Split(Samples):
         """Return the inputs and targets of some samples, given by their indices (int64, on the split's device)."""
         return self.inputs[samples], self.targets[samples]
 
-    def to(self, device: torch.device | str) -> Split:
+    def to(self, device: torch.device | str) -> Samples:
         """Return the split on a device."""
         return Split(self.inputs.to(device), self.targets.to(device))
 

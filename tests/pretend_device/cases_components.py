@@ -3,10 +3,13 @@
 from itertools import product
 
 import pytest
+import torch
 from components import DEFAULTS, MLP, SUITES, WRN
 from PIL import Image
-from trials import run, trials_of, with_something_new
+from pretend import DEVICE, NAME
+from trials import on_pretend, run, trials_of, with_something_new
 
+from initbench.data.prepare import prepare
 from initbench.execution.trial import run_trial
 from initbench.registry import INITIALIZERS, PROBES, SCHEMES
 from initbench.training.recipe import Recipe
@@ -33,6 +36,21 @@ def test_image_folders(in_memory, tmp_path):
     recipe = {"epochs": 1, "batch_size": 4, "random_resized_crop": [0.2, 1.0], "flip": True}
     [trial] = trials_of(**DEFAULTS | {"dataset": dataset, "recipe": recipe, "architectures": WRN})
     run(trial)
+
+
+def test_images_of_bytes_stay_bytes_and_give_the_same_bits():
+    random = torch.Generator().manual_seed(0)
+    parts = [(torch.randint(256, (n, 3, 8, 8), generator=random).byte(), torch.arange(n)) for n in (500, 3, 50)]
+    with on_pretend():
+        for size, kept in ((None, torch.uint8), (5, torch.float32)):
+            here = prepare("noise", *parts, image_size=size)
+            for name in ("train", "validation", "test"):
+                split, there = getattr(here, name), getattr(here.to(NAME), name)
+                inputs, targets = there.take(slice(1, None))
+                assert torch.equal(inputs.cpu(), split.inputs[1:])
+                assert torch.equal(targets.cpu(), split.targets[1:])
+                assert getattr(there, "pixels", inputs).dtype == kept
+                assert (there.sample_shape, there.device) == (split.sample_shape, DEVICE)
 
 
 def test_the_spectrum_on_the_device_is_that_of_the_host():
