@@ -11,10 +11,13 @@ from initbench.suite.spec import TrialSpec
 def run_in_process(job: Job, observer: Observer) -> None:
     import torch
 
+    from initbench.execution.worker_device import compute
+
     if job.gpus and not torch.cuda.is_available():
         raise InitbenchError(f"resources.gpus: {job.gpus:g} asked for, but this machine has no GPU that torch can use")
     device = "cuda" if job.gpus else "cpu"
     os.environ |= CUBLAS_WORKSPACE | os.environ
+    compute(device)
     observer.ready()
     for spec in job.trials:
         observer.started(spec)

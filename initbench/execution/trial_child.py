@@ -124,6 +124,7 @@ def main(connection: Connection, device: str, share: float) -> None:
 
     with suppress(Exception):  # a device that does not respond fails the trials
         worker_device.hold_to_share(device, share)
+        worker_device.compute(device)
     send("ready", {"environment": known_environment(device), "process": here})
     while True:
         try:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from initbench.data import load_dataset
-from initbench.execution import worker_device
+from initbench.execution import trial_child, worker_device
 from initbench.execution.environment import differences
 from initbench.execution.messages import Outcome
 from initbench.execution.trial_process import TrialProcess
@@ -71,6 +71,30 @@ def test_memory_that_others_have_taken_is_told_from_a_share_that_is_used_up(gpu,
 def test_memory_is_given_back(gpu):
     worker_device.give_back_memory("cuda")
     assert gpu == {"emptied": True}
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("no CUDA device")])
+def test_the_libraries_of_a_device_start_before_its_process_is_ready(monkeypatch, error):
+    """Or else the first trial's seconds would include it. A device that does not compute fails the trials, not this."""
+    events = []
+
+    def compute(device):
+        events.append(device)
+        if error:
+            raise error
+
+    class Connection:
+        def send(self, message):
+            events.append(message[0])
+
+        def recv(self):
+            raise EOFError
+
+    monkeypatch.setattr(worker_device, "compute", compute)
+    for enable in ("enable", "register"):
+        monkeypatch.setattr(f"faulthandler.{enable}", lambda *_, **__: None)
+    trial_child.main(Connection(), "cpu", 1.0)
+    assert events == ["cpu", "ready"]
 
 
 def test_the_cpu_has_nothing_of_this():
