@@ -45,7 +45,9 @@ class Observer:
         """A one-line message for the user."""
 
 
-CUBLAS_WORKSPACE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+# What libraries read when a trial's process starts, unless the user has set it: deterministic cuBLAS (without effect on
+# other kernels), and a torch.compile without processes that would outlive the trial.
+TRIAL_ENVIRONMENT = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """What `recipe.deterministic` needs on a GPU in the environment of a process from its start; a user's choice stays."""
 
 

@@ -21,7 +21,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from initbench.execution.executor import CUBLAS_WORKSPACE, NO_LIMITS, Limits
+from initbench.execution.executor import TRIAL_ENVIRONMENT, NO_LIMITS, Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
 from initbench.execution.messages import Outcome
 from initbench.execution.processes import family, memory_of
@@ -107,7 +107,7 @@ class TrialProcess:
             stdin=subprocess.DEVNULL,
             stderr=self._trace,
             start_new_session=True,
-            env=CUBLAS_WORKSPACE | os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=TRIAL_ENVIRONMENT | os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         theirs.close()
         os.close(their_lifeline)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from initbench.models.calls import tensor_of
 from initbench.models.kernels import float32_products, kernel_choice
@@ -18,7 +18,7 @@ _BF16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "sve_bf16", "
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-def compute_outputs(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:
+def compute_outputs(model: Callable[[Tensor], object], inputs: Tensor, precision: Precision) -> Tensor:
     """Return a model's outputs, (N, ...).
 
     With ``bf16`` the model runs under `torch.autocast`, which computes matrix products and convolutions in bfloat16.

@@ -116,6 +116,9 @@ class Recipe(BaseModel):
         cudnn_benchmark: whether cuDNN measures the speed of its convolution kernels in training, on a GPU, and takes
             the fastest (`torch.backends.cudnn.benchmark`). The choice can differ from run to run, so two trials with
             one id need not give the same bits.
+        compile: whether training steps run the model through `torch.compile`, with shapes that do not vary; evaluation
+            does not. A compiled model adds in another order, so the numbers differ in their last digits. Each trial
+            compiles anew, which counts as training time. On a CPU it needs a C++ compiler.
         activation_checkpointing: whether to keep only the inputs of the model's blocks and recompute the rest in the
             backward pass, to save memory (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). The
             numbers are the same except where the device's kernels are not deterministic, so it is still part of the id.
@@ -156,6 +159,7 @@ class Recipe(BaseModel):
     precision: Precision = "fp32"
     deterministic: bool = False
     cudnn_benchmark: bool = False
+    compile: bool = False
     activation_checkpointing: bool = False
     channels_last: bool = False
     history_every: Count | None = None
@@ -221,6 +225,10 @@ class Recipe(BaseModel):
         if self.deterministic and self.cudnn_benchmark:
             raise ArgumentError(
                 "cannot be combined with deterministic: its choice of kernels varies", "cudnn_benchmark"
+            )
+        if self.compile and self.activation_checkpointing:
+            raise ArgumentError(
+                "cannot be combined with activation_checkpointing: it chooses itself what is recomputed", "compile"
             )
         return self
 

@@ -154,6 +154,10 @@ class TrainingRun:
     ) -> None:
         self.memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.model = model.to(memory_format=self.memory_format)
+        self.compute: Callable[[Tensor], Any] = self.model
+        if recipe.compile and recipe.trains:
+            torch.compiler.reset()  # of earlier models, which count towards the limit after which nothing is compiled
+            self.compute = torch.compile(self.model, dynamic=False)
         self.task = task
         self.dataset = dataset
         self.recipe = recipe
@@ -248,7 +252,7 @@ class TrainingRun:
     def backward(self, batch: TrainingBatch, share: float) -> Tensor:
         """Add a share of the gradient of the mean loss; return that share of the loss and of the training values."""
         inputs = batch.inputs.contiguous(memory_format=self.memory_format)
-        outputs = compute_outputs(self.model, inputs, self.recipe.precision)
+        outputs = compute_outputs(self.compute, inputs, self.recipe.precision)
         loss = batch_loss(self.task, outputs, batch, self.recipe.label_smoothing)
         plain = None if self.recipe.label_smoothing else loss.detach()
         if share < 1:

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import initbench
 from initbench.errors import ArgumentError, SuiteError
 from initbench.execution import environment, preflight, trial_process
-from initbench.execution.executor import CUBLAS_WORKSPACE, Job
+from initbench.execution.executor import TRIAL_ENVIRONMENT, Job
 from initbench.execution.in_process import run_in_process
 from initbench.execution.shared_networks import network_name
 from initbench.execution.trial import attempt_trial, run_trial
@@ -214,10 +214,11 @@ def test_a_trials_process_has_what_cublas_reads_at_its_start(monkeypatch):
 
 
 def test_the_executor_in_this_process_has_it_too(monkeypatch):
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "restored after the test")
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    for name in TRIAL_ENVIRONMENT:
+        monkeypatch.setenv(name, "restored after the test")
+        monkeypatch.delenv(name)
     run_in_process(Job(()), SimpleNamespace(ready=lambda: None))
-    assert CUBLAS_WORKSPACE.items() <= os.environ.items()
+    assert TRIAL_ENVIRONMENT.items() <= os.environ.items()
 
 
 # --- what the device cannot do

@@ -83,4 +83,4 @@ def test_nothing_is_left_out():
             assert same <= {"embedding_std"}, name  # one function draws the embeddings of all
     plain = Recipe().plain()
     same = {key for key in plain if all(t.recipe.plain()[key] == plain[key] for t in trials)}
-    assert same == {"steps", "cudnn_benchmark"}  # the length alone, and what the device lacks
+    assert same == {"steps", "cudnn_benchmark", "compile"}  # the length alone, and what the device lacks

@@ -188,6 +188,7 @@ OTHER_RECIPES = {
     "precision": "bf16",
     "deterministic": True,
     "cudnn_benchmark": True,
+    "compile": True,
     "activation_checkpointing": True,
     "channels_last": True,
     "history_every": 5,

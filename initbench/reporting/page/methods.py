@@ -184,6 +184,7 @@ DETAILS = {
     "precision": "precision",
     "deterministic": "deterministic kernels",
     "cudnn_benchmark": "cuDNN’s fastest kernels",
+    "compile": "a compiled model",
 }
 """Fields of the recipe → their words, if they are not off."""
 NEED_NO_WORDS = {
