@@ -21,7 +21,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from initbench.execution.executor import TRIAL_ENVIRONMENT, NO_LIMITS, Limits
+from initbench.execution.executor import NO_LIMITS, TRIAL_ENVIRONMENT, Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
 from initbench.execution.messages import Outcome
 from initbench.execution.processes import family, memory_of

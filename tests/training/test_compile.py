@@ -27,7 +27,7 @@ def trained(recipe):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The shapes for which a graph is compiled, and the batches that it runs on, with a compiler that changes nothing."""
+    """The shapes for which graphs are compiled and the batches that they run on; the compiler changes nothing."""
     shapes, batches = [], []
 
     def backend(graph, examples):
