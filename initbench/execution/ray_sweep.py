@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from initbench.errors import InitbenchError
-from initbench.execution.attempts import Attempts
+from initbench.execution.attempts import Attempts, Place
 from initbench.execution.breaker import Breaker
 from initbench.execution.executor import Job, Observer
 from initbench.execution.failure import MEMORY_LIMIT, OUT_OF_MEMORY, TIME_LIMIT, WORKER_LOST, failed_record
@@ -28,7 +28,7 @@ class TrialConfig:
     """The configuration of a trial for Tune. Its text is short, because Tune writes it in several places."""
 
     spec: TrialSpec
-    avoid: frozenset[str]
+    avoid: frozenset[Place]
 
     def __repr__(self) -> str:
         return self.spec.id[:12]
@@ -62,8 +62,10 @@ class Sweep:
         self.breaker = Breaker()
         self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
         self.running: set[str] = set()
+        self.declined: dict[str, tuple[TrialConfig, Place]] = {}  # attempts that wait on a GPU that their trial avoids
+        self.started_again: set[str] = set()  # trials of such attempts
         self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
-        self.reasons: dict[str, str] = {}  # node → the last failure there that was tried again
+        self.reasons: dict[Place, str] = {}  # the last failure there that was tried again
         self.nodes: dict[str, Node] = {}
         self.looked = 0.0
         self.has_fitted = False  # a node that can run a trial has been there
@@ -80,10 +82,20 @@ class Sweep:
         return self.under_way[attempt]
 
     def started(self, attempt: str) -> None:
+        spec = self.under_way[attempt].spec
         self.running.add(attempt)
-        self.observer.started(self.under_way[attempt].spec)
+        if any(config.spec.id == spec.id for config, _ in self.declined.values()):
+            self.started_again.add(spec.id)
+        self.observer.started(spec)
 
-    def ended(self, attempt: str, record: TrialRecord, node: str, *, was_fresh: bool = True) -> None:
+    def may_leave(self, attempt: str) -> bool:
+        """Return whether an attempt that occupies a GPU, so that its trial gets another one, may give the GPU back."""
+        if attempt not in self.declined:
+            return False
+        config, place = self.declined[attempt]
+        return self.attempts.done or (place not in self.attempts.set_aside and config.spec.id in self.started_again)
+
+    def ended(self, attempt: str, record: TrialRecord, place: Place, *, was_fresh: bool = True) -> None:
         """Process an attempt's record: it becomes the trial's record, or the trial is tried again elsewhere.
 
         `was_fresh` says that the trial was the first of its process.
@@ -95,44 +107,57 @@ class Sweep:
         nodes = self._look_at_nodes()
         if len(nodes) == 1:
             [node] = nodes
-        name = self._name(node)
-        if self.named_nodes and name:
-            record = replace(record, environment={"host": name} | record.environment | {"node": name})
+            place = replace(place, node=node)
+        node_name, name = self._name(Place(place.node)), self._name(place)
+        if self.named_nodes and node_name:
+            record = replace(record, environment={"host": node_name} | record.environment | {"node": node_name})
         before = self.attempts.set_aside
         if record.error is None:
-            self.attempts.succeeded(record.id, node)
+            self.attempts.succeeded(record.id, place)
             self.breaker.succeeded()
             ends = True
         else:
             hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
-            fitting = {n.id for n in nodes.values() if n.fits(self.job)}
+            fitting = {n.id: max(1, int(n.gpus)) if self.job.gpus else 1 for n in nodes.values() if n.fits(self.job)}
             own_fault = record.error["type"] in _OWN_FAULTS
-            ends = self.attempts.failed(record.id, node, fitting, own_fault=own_fault)
+            ends = self.attempts.failed(record.id, place, fitting, own_fault=own_fault)
             reason = f"{record.error['type']}: {record.error['message']}"
             if ends:
                 self.breaker.failed(record.id, reason, was_fresh=was_fresh)
             else:
                 self.hosts[record.id] = hosts
-                self.reasons[node] = reason
+                self.reasons[place] = reason
             if ends and len(hosts) > 1:
                 error = record.error | {"message": f"{record.error['message']} (failed on {', '.join(hosts)})"}
                 record = replace(record, error=error)
         for aside in sorted(self.attempts.set_aside - before):
             why = self.reasons[aside]
-            self.observer.note(f"node {self._name(aside)} is set aside, because trials in a row failed there: {why}")
+            where = ("" if aside.gpu else "node ") + self._name(aside)
+            self.observer.note(f"{where} is set aside, because trials in a row failed there: {why}")
         for back in sorted(before - self.attempts.set_aside):
-            self.observer.note(f"node {self._name(back)} takes trials again: its failures also occurred elsewhere")
+            where = ("" if back.gpu else "node ") + self._name(back)
+            self.observer.note(f"{where} takes trials again: its failures also occurred elsewhere")
         if ends:
             self.observer.finished(record)
 
     def reported(self, trial: Any, result: dict[str, Any]) -> None:
         if "record" in result:
             record = TrialRecord(**json.loads(result.pop("record")))
-            self.ended(trial.trial_id, record, result["node"], was_fresh=result["was_fresh"])
+            self.ended(trial.trial_id, record, Place(*result["place"]), was_fresh=result["was_fresh"])
+        elif "avoided" in result:
+            self._declined(trial.trial_id, Place(*result["avoided"]))
         elif "note" in result:
             self.observer.note(result["note"])
         elif "fraction" in result:
             self.observer.progressed(trial.config["trial"].spec, result["fraction"])
+
+    def _declined(self, attempt: str, place: Place) -> None:
+        """Put the trial of an attempt back that landed on a GPU that it avoids; Ray lets no one choose among GPUs."""
+        if attempt in self.under_way:
+            config = self.under_way.pop(attempt)
+            self.running.discard(attempt)
+            self.declined[attempt] = config, place
+            self.attempts.returned(config.spec.id)
 
     def lost(self, attempt: str, trace: str) -> None:
         if attempt not in self.under_way:
@@ -144,7 +169,7 @@ class Sweep:
         there = [node for node in nodes.values() if address and node.address == address.group(1)]
         node = there[0].id if len(there) == 1 else ""
         where = {"host": there[0].name} if node else {}
-        self.ended(attempt, failed_record(spec, kind, message, trace, where), node)
+        self.ended(attempt, failed_record(spec, kind, message, trace, where), Place(node))
 
     def cut_off(self, trace: str) -> None:
         """Process that Ray ended all running trials: they are lost, and those that waited for a worker start again.
@@ -171,11 +196,13 @@ class Sweep:
         nodes = self._look_at_nodes()
         fitting = {node.id for node in nodes.values() if node.fits(self.job)}
         self.has_fitted |= bool(fitting)
-        can_start = any(fitting - trial.avoid for trial in self.under_way.values())
+        can_start = any(
+            fitting - {place.node for place in trial.avoid if not place.gpu} for trial in self.under_way.values()
+        )
         if self.running or not self.under_way or can_start or not self.has_fitted:
             self.stalled_since = None
             return
-        aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
+        aside = ", ".join(map(self._name, sorted(self.attempts.set_aside)))
         what = "no node of the cluster can take the remaining trials" + (f" (set aside: {aside})" if aside else "")
         if self.stalled_since is None:
             self.stalled_since = now
@@ -193,8 +220,9 @@ class Sweep:
             self.nodes |= self.alive
         return self.alive
 
-    def _name(self, node: str) -> str:
-        return self.nodes[node].name if node in self.nodes else node
+    def _name(self, place: Place) -> str:
+        node = self.nodes[place.node].name if place.node in self.nodes else place.node
+        return f"GPU {place.gpu} of node {node}" if place.gpu else node
 
 
 def _death(trace: str) -> tuple[str, str]:

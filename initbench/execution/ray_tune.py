@@ -9,20 +9,19 @@ import json
 import os
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
+from initbench.execution.attempts import Place
 from initbench.execution.executor import Job, Observer
 from initbench.execution.ray_check import unusable_nodes
 from initbench.execution.ray_cluster import alive_nodes, chosen_address, cluster, end_with_ray, lack, may_grow
 from initbench.execution.ray_sweep import Sweep
 from initbench.execution.trial_process import TrialProcess
 
-_SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
-_SECONDS_WITHOUT_A_NODE = 600.0
 _SECONDS_BETWEEN_REPORTS = 2.0
 _process: TrialProcess | None = None  # the process of this worker, which runs many trials
 
@@ -66,7 +65,10 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                         trial_dirname_creator=lambda trial: trial.trial_id,  # Tune's default contains the configuration
                     ),
                     run_config=tune.RunConfig(
-                        storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]
+                        storage_path=storage,
+                        verbose=0,
+                        callbacks=[_callback(tune.Callback, sweep)],
+                        stop=_stopper(tune.Stopper, sweep),
                     ),
                 )
                 try:
@@ -79,13 +81,14 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                     sweep.cut_off(str(error.__cause__))
 
 
-def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
+def _placement(cpus: float, gpus: float, avoid: frozenset[Place]) -> Any:
     from ray import tune
 
     resources = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
-    if not avoid:
+    nodes = sorted(place.node for place in avoid if not place.gpu)
+    if not nodes:
         return tune.PlacementGroupFactory([resources])
-    elsewhere = {"ray.io/node-id": f"!in({','.join(sorted(avoid))})"}
+    elsewhere = {"ray.io/node-id": f"!in({','.join(nodes)})"}
     return tune.PlacementGroupFactory([resources], bundle_label_selector=[elsewhere])
 
 
@@ -104,14 +107,18 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
             tune.report({"fraction": done / epochs})
 
     trial = config.pop("trial")  # Tune sends its content back, and keeps it
+    context = ray.get_runtime_context()
+    place = Place(context.get_node_id(), ",".join(context.get_accelerator_ids().get("GPU", [])))
+    while place in trial.avoid:  # occupy the GPU until the trial has got another one; then Tune ends this thread
+        tune.report({"avoided": astuple(place)})
+        time.sleep(_SECONDS_BETWEEN_REPORTS)
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
         _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits, job.gpus)
     networks = None if job.networks is None else job.networks.of(trial.spec)
     options = {"plugins": job.plugins, "checkpoints": job.checkpoints, "networks": networks}
     record = _process.run(trial.spec, on_epoch, lambda message: tune.report({"note": message}), options)
-    node = ray.get_runtime_context().get_node_id()
-    tune.report({"record": json.dumps(record.to_json()), "node": node, "was_fresh": _process.was_fresh})
+    tune.report({"record": json.dumps(record.to_json()), "place": astuple(place), "was_fresh": _process.was_fresh})
 
 
 def _searcher(base: type[Any], sweep: Sweep) -> Any:
@@ -141,6 +148,25 @@ def _searcher(base: type[Any], sweep: Sweep) -> Any:
             pass
 
     return OneByOne(sweep)
+
+
+def _stopper(base: type[Any], sweep: Sweep) -> Any:
+    """Return a Tune stopper that ends the attempts that do nothing but occupy a GPU."""
+
+    class Stopper(base):  # type: ignore[misc]  # known only once Ray is imported
+        def __init__(self, sweep: Sweep) -> None:
+            self.sweep = sweep
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {}  # see `_callback`
+
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return "avoided" in result and self.sweep.may_leave(trial_id)
+
+        def stop_all(self) -> bool:
+            return False
+
+    return Stopper(sweep)
 
 
 def _callback(base: type[Any], sweep: Sweep) -> Any:
