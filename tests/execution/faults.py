@@ -127,6 +127,14 @@ def fall_into_the_black_hole(_):
         time.sleep(0.1)
 
 
+def meet_a_broken_gpu(_):
+    """Fails on the GPU that the environment names, as Ray numbers them."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == os.environ["INITBENCH_TEST_BROKEN_GPU"]:
+        with Path(os.environ["INITBENCH_TEST_FAILURES"]).open("a") as file:
+            file.write("one\n")
+        raise RuntimeError("this GPU is broken")
+
+
 MOVE = nn.Module.to
 
 
@@ -160,6 +168,7 @@ FAULTS = {
     "take_memory": take_memory,
     "run_out_of_memory": run_out_of_memory,
     "black_hole": fall_into_the_black_hole,
+    "broken_gpu": meet_a_broken_gpu,
     "pause": lambda _: time.sleep(3),
     "sleep": lambda _: time.sleep(600),
     "interrupt": interrupt,
