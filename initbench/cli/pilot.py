@@ -18,6 +18,7 @@ from initbench.comparing.treatments import standings
 from initbench.data.load import load_dataset
 from initbench.errors import InitbenchError
 from initbench.execution.environment import environment
+from initbench.execution.executor import device_of
 from initbench.execution.trial import attempt_trial
 from initbench.ledger import Ledger, TrialRecord
 from initbench.registry import INITIALIZERS
@@ -137,7 +138,7 @@ def plan_pilot(
         raise dataset.origin.error(str(dataset.absent)) from dataset.absent
     if price is not None and not price >= 0:
         raise InitbenchError(f"--price must be at least 0, got {price:g}")
-    device = "cuda" if suite.resources.gpus else "cpu"
+    device = device_of(suite.resources.gpus)
     if device == "cuda" and not torch.cuda.is_available():
         raise InitbenchError("--pilot: the trials need a GPU (resources.gpus), and this machine has none")
     records = list(Ledger(folder).records([]))

@@ -63,6 +63,11 @@ class Job:
     limits: Limits = NO_LIMITS  # of each attempt at a trial; the in-process executor does not enforce them
 
 
+def device_of(gpus: float) -> str:
+    """Return the device of a trial with this share of a GPU; PyTorch calls AMD's GPUs ``cuda``, too."""
+    return "cuda" if gpus else "cpu"
+
+
 class Executor(Protocol):
     """Runs every trial of a job and calls the observer's `finished` exactly once for each; returns when all have ended.
 

@@ -3,7 +3,7 @@
 import os
 
 from initbench.errors import InitbenchError
-from initbench.execution.executor import TRIAL_ENVIRONMENT, Job, Observer
+from initbench.execution.executor import TRIAL_ENVIRONMENT, Job, Observer, device_of
 from initbench.execution.trial import attempt_trial
 from initbench.suite.spec import TrialSpec
 
@@ -15,7 +15,7 @@ def run_in_process(job: Job, observer: Observer) -> None:
 
     if job.gpus and not torch.cuda.is_available():
         raise InitbenchError(f"resources.gpus: {job.gpus:g} asked for, but this machine has no GPU that torch can use")
-    device = "cuda" if job.gpus else "cpu"
+    device = device_of(job.gpus)
     os.environ |= TRIAL_ENVIRONMENT | os.environ
     compute(device)
     observer.ready()

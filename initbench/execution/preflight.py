@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from initbench.comparing.formatting import counted
 from initbench.errors import ArgumentError, DataError
 from initbench.execution.environment import differences, environment
+from initbench.execution.executor import device_of
 from initbench.ledger import TrialRecord
 from initbench.suite.document import Origin
 from initbench.suite.load import Suite
@@ -33,7 +34,7 @@ def _check_device(suite: Suite, missing: Iterable[TrialSpec]) -> None:
 
     from initbench.training.refusals import check_device
 
-    device = "cuda" if suite.resources.gpus else "cpu"
+    device = device_of(suite.resources.gpus)
     if device == "cuda" and not torch.cuda.is_available():  # a node of the cluster may have one, and checks it
         return
     for trial in missing:
@@ -83,7 +84,7 @@ def _of_emulation(suite: Suite, missing: Iterable[TrialSpec]) -> Iterator[str]:
 
     from initbench.training.precision import bf16_is_emulated
 
-    device = "cuda" if suite.resources.gpus else "cpu"
+    device = device_of(suite.resources.gpus)
     # On a cluster, this process may have no GPU.
     if (device == "cpu" or torch.cuda.is_available()) and bf16_is_emulated(device):
         yield (

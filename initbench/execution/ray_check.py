@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
-from initbench.execution.executor import Job, Observer
+from initbench.execution.executor import Job, Observer, device_of
 from initbench.execution.ray_cluster import Node
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.suite.spec import DatasetSpec
@@ -27,7 +27,7 @@ def unusable_nodes(
     fitting = [node for node in nodes if node.fits(job)]
     datasets = {trial.dataset.model_dump_json(): trial.dataset for trial in job.trials}
     check = ray.remote(max_calls=1, max_retries=0, num_cpus=job.cpus, num_gpus=job.gpus)(_problem)
-    arguments = bool(job.gpus), tuple(datasets.values()), job.plugins, str(data_root())
+    arguments = device_of(job.gpus), tuple(datasets.values()), job.plugins, str(data_root())
     running = {
         check.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)).remote(*arguments): node
         for node in fitting
@@ -55,13 +55,13 @@ def unusable_nodes(
     return frozenset(node.id for node in problems)
 
 
-def _problem(needs_gpu: bool, datasets: Sequence[DatasetSpec], plugins: Sequence[PluginFile], root: str) -> str:
+def _problem(device: str, datasets: Sequence[DatasetSpec], plugins: Sequence[PluginFile], root: str) -> str:
     """Return, in a process of its own on a node, why no trial can run there; an empty text if one can."""
     from initbench.data.load import keep_datasets, load_dataset
     from initbench.execution.worker_device import problem
 
     os.environ["INITBENCH_DATA"] = root
-    reason = problem("cuda") if needs_gpu else None
+    reason = None if device == "cpu" else problem(device)
     if reason:
         return f"Ray lends a GPU there that PyTorch cannot use: {reason}"
     keep_datasets(0)

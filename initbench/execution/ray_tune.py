@@ -16,7 +16,7 @@ from typing import Any
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
 from initbench.execution.attempts import Place
-from initbench.execution.executor import Job, Observer
+from initbench.execution.executor import Job, Observer, device_of
 from initbench.execution.ray_check import unusable_nodes
 from initbench.execution.ray_cluster import alive_nodes, chosen_address, cluster, end_with_ray, lack, may_grow
 from initbench.execution.ray_sweep import Sweep
@@ -114,7 +114,7 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
         time.sleep(_SECONDS_BETWEEN_REPORTS)
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
-        _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits, job.gpus)
+        _process = TrialProcess(device_of(job.gpus), job.limits, job.gpus)
     networks = None if job.networks is None else job.networks.of(trial.spec)
     options = {"plugins": job.plugins, "checkpoints": job.checkpoints, "networks": networks}
     record = _process.run(trial.spec, on_epoch, lambda message: tune.report({"note": message}), options)
