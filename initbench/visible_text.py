@@ -14,7 +14,7 @@ _BYTES_OF_NAMES = range(0xDC80, 0xDD00)  # PEP 383
 
 def visible(text: str, keep: str = "") -> str:
     r"""Return a text with invisible characters, except those in `keep`, as Python escapes them: ``\x1b``."""
-    if text.isprintable():  # none of those characters is, and most texts are: this is much faster
+    if text.isprintable():  # none of those characters is, and this is much faster
         return text
     return _INVISIBLE.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
 

@@ -140,3 +140,11 @@ def test_a_folder_with_such_a_file_alone_is_refused_in_one_line(tmp_path):
         read_results(tmp_path)
     assert str(error.value).isascii()
     assert not list(Ledger(tmp_path).trials.glob("*.part"))
+
+
+def test_no_printable_character_is_invisible():
+    """`visible` returns a printable text without a search; the newline here makes it search every one."""
+    characters = map(chr, range(sys.maxunicode + 1))
+    escaped = [character for character in characters if visible(f"{character}\n") != f"{character}\\n"]
+    assert {"\x1b", "\u202e", "\ufeff"} <= set(escaped)
+    assert not any(character.isprintable() for character in escaped)

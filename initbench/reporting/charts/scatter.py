@@ -52,7 +52,7 @@ def scatter_panels(
     ran = trials[(trials["status"] != "failed") & (trials["outcome"].notna() | (trials["status"] == "diverged"))]
     ran = ran[np.isfinite(ran[against.column]) & (ran[against.column] > (0 if against.log else -math.inf))]
     used = {"workload", "treatment", "seed", "status", "outcome", against.column, f"{against.column}.saturated"}
-    ran = ran[[column for column in ran.columns if column in used]]  # of 100 columns, which take long as mappings
+    ran = ran[[column for column in ran.columns if column in used]]  # 100 columns take long as mappings
     panels = {}
     for workload, own in ran.groupby("workload", sort=False):
         metric = metrics[str(workload)]

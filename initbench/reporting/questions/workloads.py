@@ -265,7 +265,7 @@ def _early(results: Results, members: Sequence[TrialRecord]) -> list[Column]:
 def _comparison_frame(results: Results) -> pd.DataFrame:
     early = early_columns(results.trials)
     used = ["trial_id", "workload", "treatment", "status", "outcome", "parameters", *early, *_MEASURED]
-    trials = results.trials.reindex(columns=used)  # NaN for what nothing measured; a group of all columns takes long
+    trials = results.trials.reindex(columns=used)  # NaN if not measured; groups of all columns are slow
     for name, own in trials.groupby("workload"):
         if not on_one_device(results.by_id[i] for i in own["trial_id"]):
             trials.loc[trials["workload"] == name, _SECONDS] = np.nan
