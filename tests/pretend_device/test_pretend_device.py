@@ -1,5 +1,6 @@
 """The device `pretend` needs a process of its own, because a backend is registered once: each file of cases has one."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run_cases(name):
+def run_cases(name, **variables):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, str(HERE / name)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, str(HERE / name)], capture_output=True, text=True, check=False, env=os.environ | variables
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-CASES = sorted({path.name for path in HERE.glob("cases_*.py")} - {"cases_smoke.py"})
+CASES = sorted(path.name for path in HERE.glob("cases_*.py"))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -30,4 +33,4 @@ def test_on_the_pretend_device(name):
 
 @pytest.mark.slow
 def test_all_smoke_trials():
-    run_cases("cases_smoke.py")
+    run_cases("cases_smoke.py", INITBENCH_TEST_ALL_SMOKE_TRIALS="1")
