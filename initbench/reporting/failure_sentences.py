@@ -79,7 +79,7 @@ def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
     """Return `` (0 of 3 seeds)``, how many seeds train or diverge of cells that fail; empty if each has one seed."""
     cells = results.judged.set_index(["workload", "treatment"])
     rows = cells.loc[[(workload, label) for workload, labels in failing.items() for label in labels]]
-    column = "diverged" if verbs is DIVERGED else "trained"
+    column = "diverged" if verbs is DIVERGED else "trains"
     counts = rows[column].fillna(0).astype(int)
     seeds, numbers = set(rows["seeds"].astype(int)), sorted({counts.min(), counts.max()})
     if seeds == {1}:

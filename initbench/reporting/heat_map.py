@@ -400,15 +400,15 @@ def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:
 
 
 def _note(row: dict[str, Any]) -> str:
-    """Return how many seeds agree with what the cell says, empty if all do."""
+    """Return how many seeds train, or agree with what the cell says otherwise; empty if all do."""
     seeds, diverged, failed = int(row["seeds"]), int(row["diverged"]), int(row["failed"])
     if row["state"] == "diverged":
         return f"{diverged} of {seeds}"
     if row["state"] in {"failed", "measured"}:
         return ""
-    trained = seeds - diverged if math.isnan(row["trained"]) else int(row["trained"])
-    if row["state"] == "trained" and trained < seeds:
-        return f"{trained} of {seeds} seeds"
+    training = seeds - diverged if math.isnan(row["trains"]) else int(row["trains"])
+    if row["state"] == "trained" and training < seeds:
+        return f"{training} of {seeds} seeds"
     if row["state"] == "untrained" and diverged:
         return f"{diverged} of {seeds} diverged"
     return f"{failed} failed" if failed else ""
