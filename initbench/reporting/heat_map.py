@@ -400,7 +400,7 @@ def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:
 
 
 def _note(row: dict[str, Any]) -> str:
-    """Return how many seeds train, or agree with what the cell says otherwise; empty if all do."""
+    """Return how many seeds train, unless all do; in other states how many diverged or failed, if any."""
     seeds, diverged, failed = int(row["seeds"]), int(row["diverged"]), int(row["failed"])
     if row["state"] == "diverged":
         return f"{diverged} of {seeds}"

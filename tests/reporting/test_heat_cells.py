@@ -65,6 +65,8 @@ def test_one_that_ran_on_fewer_is_placed_by_the_share_of_its_rank():
     [
         ([0.025, 0.025, 0.025], "trained", "2.5\N{NO-BREAK SPACE}%", ""),
         ([0.025, 0.025, 0.9], "trained", "2.5\N{NO-BREAK SPACE}%", "2 of 3 seeds"),
+        # Better than guessing, but less than half of the way from it (90 %) to the best.
+        ([0.025, 0.025, 0.7], "trained", "2.5\N{NO-BREAK SPACE}%", "2 of 3 seeds"),
         ([0.025, 0.025, None], "trained", "2.5\N{NO-BREAK SPACE}%", "2 of 3 seeds"),
         ([0.025, 0.025, FAILED], "trained", "2.5\N{NO-BREAK SPACE}%", "1 failed"),
         ([0.9, 0.9, 0.9], "untrained", "did not train", ""),
