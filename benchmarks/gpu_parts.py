@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import signal
 import tempfile
@@ -25,7 +26,9 @@ import torch
 import training_step
 from scipy.linalg import eigvalsh
 from torch import Tensor, nn
+from torch.autograd import DeviceType
 from torch.nn import functional
+from torch.profiler import profile
 
 import initbench
 from initbench.data.batches import TrainingBatch
@@ -205,6 +208,28 @@ def waits(setup: Setup) -> Iterator[Line]:
                 yield Line(f"{steps} steps, {name}", "fail", reason=str(error))
             else:
                 yield Line(f"{steps} steps, {name}", "pass", "no wait for the GPU")
+
+
+def launches(setup: Setup) -> Iterator[Line]:
+    """Kernels that a training step starts, and for which share of its time the GPU computes.
+
+    CUDA graphs start all kernels of a step at once, so they can save at most the time in which the GPU has none.
+    """
+    steps = 2 if setup.tiny else 20
+    images, labels = _images(steps * training_step.BATCH, setup)
+    device = DeviceType.CUDA if setup.on_gpu else DeviceType.CPU
+    for depth, width in ((10, 1),) if setup.tiny else ((16, 1), (16, 4), (28, 10)):
+        model = initbench.create_model("wrn", depth=depth, width=width).to(setup.device)
+        epoch = training_step.initbench_loop(model, images, labels)
+        epoch()
+        begun = time.perf_counter()
+        with profile() as watched:
+            epoch()  # it ends with the losses on the host
+        seconds = time.perf_counter() - begun
+        kernels = [event for event in watched.events() if event.device_type == device]
+        busy = sum(event.time_range.elapsed_us() for event in kernels) / 1e6 / seconds
+        measured = f"{len(kernels) / steps:.0f} kernels, the GPU computes {busy:.0%} of the time"
+        yield check(f"a step of WRN-{depth}-{width}", bool(kernels), measured, "no kernel was seen")
 
 
 def _images(count: int, setup: Setup) -> tuple[Tensor, Tensor]:
@@ -407,7 +432,8 @@ def packing(setup: Setup) -> Iterator[Line]:
             with ThreadPoolExecutor(count) as threads:
                 list(threads.map(lambda process: process.run(spec), processes))  # starts them
                 begun = time.perf_counter()
-                records = list(threads.map(lambda process: process.run(spec), each * processes))
+                runs = threads.map(lambda process: [process.run(spec) for _ in range(each)], processes)
+                records = list(itertools.chain.from_iterable(runs))
                 seconds = time.perf_counter() - begun
         finally:
             for process in processes:
@@ -448,6 +474,7 @@ PARTS = (
     Part("MetaInit", partial(against, "metainit_step"), 40),
     Part("GradInit", partial(against, "gradinit_iteration"), 60),
     Part("LSUV", lsuv, 60),
+    Part("launches", launches, 40),
     Part("training step", partial(against, "training_step"), 30),
     Part("WRN-28-10", wide_resnet, 150),
     Part("trials per card", packing, 180),

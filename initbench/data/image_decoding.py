@@ -142,7 +142,8 @@ def in_order(
         # The default would draw a seed from the global stream, which dropout also uses.
         generator=torch.Generator(),
     )
-    return iter(loader)
+    with torch.device("cpu"):  # whatever the default device: it draws a seed, on the default device by default
+        return iter(loader)
 
 
 def _as_it_is(made: object) -> object:

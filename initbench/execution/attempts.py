@@ -58,6 +58,8 @@ class Attempts:
             return None
         trial = waiting.popleft()
         avoid = self.set_aside | self._avoid.get(trial, frozenset())
+        if all(_is_avoided(node, gpus, avoid) for node, gpus in self._nodes.items()):
+            avoid = self.set_aside  # where the trial has not failed, nothing is left
         whole_nodes = {Place(node) for node, gpus in self._nodes.items() if _is_avoided(node, gpus, avoid)}
         return Attempt(trial, avoid | whole_nodes)
 

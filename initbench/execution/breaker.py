@@ -1,5 +1,7 @@
 """Stops a sweep in which every trial fails with the same error, such as one whose only GPU is broken."""
 
+import re
+
 _TRIALS = 20
 
 
@@ -25,8 +27,13 @@ class Breaker:
         self._trials.clear()
 
     def failed(self, trial: str, error: str, *, was_fresh: bool) -> None:
-        if error != self._error or not was_fresh:
+        if _without_numbers(error) != _without_numbers(self._error) or not was_fresh:
             self._trials.clear()
         self._error = error
         if was_fresh:
             self._trials.add(trial)
+
+
+def _without_numbers(error: str) -> str:
+    """Leave out process ids, sizes and addresses, which differ from failure to failure."""
+    return re.sub(r"(0x)?\d[\da-f.]*", "", error)

@@ -10,6 +10,7 @@ from initbench.execution.executor import Job, Observer, device_of
 from initbench.execution.ray_cluster import Node
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.suite.spec import DatasetSpec
+from initbench.training.recipe import Recipe
 
 _SECONDS = 300.0  # for the slowest node; a busy one takes no check meanwhile, and is tried
 
@@ -27,7 +28,11 @@ def unusable_nodes(
     fitting = [node for node in nodes if node.fits(job)]
     datasets = {trial.dataset.model_dump_json(): trial.dataset for trial in job.trials}
     check = ray.remote(max_calls=1, max_retries=0, num_cpus=job.cpus, num_gpus=job.gpus)(_problem)
-    arguments = device_of(job.gpus), tuple(datasets.values()), job.plugins, str(data_root())
+    recipes = {trial.recipe.model_dump_json(): trial.recipe for trial in job.trials}
+    arguments = (
+        *(device_of(job.gpus), tuple(recipes.values()), tuple(datasets.values())),
+        *(job.plugins, str(data_root())),
+    )
     running = {
         check.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)).remote(*arguments): node
         for node in fitting
@@ -55,10 +60,13 @@ def unusable_nodes(
     return frozenset(node.id for node in problems)
 
 
-def _problem(device: str, datasets: Sequence[DatasetSpec], plugins: Sequence[PluginFile], root: str) -> str:
+def _problem(
+    device: str, recipes: Sequence[Recipe], datasets: Sequence[DatasetSpec], plugins: Sequence[PluginFile], root: str
+) -> str:
     """Return, in a process of its own on a node, why no trial can run there; an empty text if one can."""
     from initbench.data.load import keep_datasets, load_dataset
     from initbench.execution.worker_device import problem
+    from initbench.training.refusals import check_device
 
     os.environ["INITBENCH_DATA"] = root
     reason = None if device == "cpu" else problem(device)
@@ -66,6 +74,8 @@ def _problem(device: str, datasets: Sequence[DatasetSpec], plugins: Sequence[Plu
         return f"Ray lends a GPU there that PyTorch cannot use: {reason}"
     keep_datasets(0)
     try:
+        for recipe in recipes:
+            check_device(recipe, device)
         for plugin in plugins:
             load_file(plugin)
         for dataset in datasets:

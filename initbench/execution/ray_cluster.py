@@ -100,9 +100,9 @@ def may_grow(job: Job, nodes: Sequence[Node]) -> bool:
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
     """Join a cluster, or start a local one without an address, and leave it at the end. Ray prints nothing."""
-    pending = _PENDING_LOCALLY if address is None else _PENDING
-    for name, value in (_SETTINGS | {"TUNE_MAX_PENDING_TRIALS_PG": pending}).items():
+    for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = _PENDING_LOCALLY if address is None else _PENDING
     import ray
 
     _check_address(address)

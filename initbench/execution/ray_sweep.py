@@ -11,7 +11,7 @@ from initbench.errors import InitbenchError
 from initbench.execution.attempts import Attempts, Place
 from initbench.execution.breaker import Breaker
 from initbench.execution.executor import Job, Observer
-from initbench.execution.failure import MEMORY_LIMIT, OUT_OF_MEMORY, TIME_LIMIT, WORKER_LOST, failed_record
+from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, ran_out_of_memory
 from initbench.execution.ray_cluster import Node, alive_nodes
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
@@ -19,7 +19,7 @@ from initbench.suite.spec import TrialSpec
 _SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
 # A trial would exceed these elsewhere, too; a GPU's memory has run out for the second time if others were using it.
-_OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT, OUT_OF_MEMORY)
+_OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT)
 _KEPT = "finished trials are kept, and the same command continues"
 
 
@@ -63,7 +63,7 @@ class Sweep:
         self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
         self.running: set[str] = set()
         self.declined: dict[str, tuple[TrialConfig, Place]] = {}  # attempts that wait on a GPU that their trial avoids
-        self.started_again: set[str] = set()  # trials of such attempts
+        self.placed_again: set[str] = set()  # trials that have got a GPU that they do not avoid
         self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
         self.reasons: dict[Place, str] = {}  # the last failure there that was tried again
         self.nodes: dict[str, Node] = {}
@@ -82,18 +82,21 @@ class Sweep:
         return self.under_way[attempt]
 
     def started(self, attempt: str) -> None:
-        spec = self.under_way[attempt].spec
         self.running.add(attempt)
-        if any(config.spec.id == spec.id for config, _ in self.declined.values()):
-            self.started_again.add(spec.id)
-        self.observer.started(spec)
+        self.observer.started(self.under_way[attempt].spec)
 
     def may_leave(self, attempt: str) -> bool:
         """Return whether an attempt that occupies a GPU, so that its trial gets another one, may give the GPU back."""
         if attempt not in self.declined:
             return False
         config, place = self.declined[attempt]
-        return self.attempts.done or (place not in self.attempts.set_aside and config.spec.id in self.started_again)
+        if self.attempts.done:
+            return True
+        if place in self.attempts.set_aside:
+            return False
+        # If such attempts occupy every GPU, the next one that is waiting needs a GPU that it does not avoid.
+        following = None if self.running else next(iter(self.under_way.values()), None)
+        return config.spec.id in self.placed_again or (following is not None and place not in following.avoid)
 
     def ended(self, attempt: str, record: TrialRecord, place: Place, *, was_fresh: bool = True) -> None:
         """Process an attempt's record: it becomes the trial's record, or the trial is tried again elsewhere.
@@ -119,7 +122,7 @@ class Sweep:
         else:
             hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
             fitting = {n.id: max(1, int(n.gpus)) if self.job.gpus else 1 for n in nodes.values() if n.fits(self.job)}
-            own_fault = record.error["type"] in _OWN_FAULTS
+            own_fault = record.error["type"] in _OWN_FAULTS or ran_out_of_memory(record.error)
             ends = self.attempts.failed(record.id, place, fitting, own_fault=own_fault)
             reason = f"{record.error['type']}: {record.error['message']}"
             if ends:
@@ -144,6 +147,8 @@ class Sweep:
         if "record" in result:
             record = TrialRecord(**json.loads(result.pop("record")))
             self.ended(trial.trial_id, record, Place(*result["place"]), was_fresh=result["was_fresh"])
+        elif "placed" in result:
+            self.placed_again.add(trial.config["trial"].spec.id)
         elif "avoided" in result:
             self._declined(trial.trial_id, Place(*result["avoided"]))
         elif "note" in result:

@@ -112,6 +112,8 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
     while place in trial.avoid:  # occupy the GPU until the trial has got another one; then Tune ends this thread
         tune.report({"avoided": astuple(place)})
         time.sleep(_SECONDS_BETWEEN_REPORTS)
+    if any(avoided.gpu for avoided in trial.avoid):
+        tune.report({"placed": True})
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
         _process = TrialProcess(device_of(job.gpus), job.limits, job.gpus)

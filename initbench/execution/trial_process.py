@@ -91,7 +91,8 @@ class TrialProcess:
             return outcome, exceeded and not self.was_fresh
         if outcome.is_broken or outcome.has_left_processes:
             self.close()
-        hit = outcome.was_crowded_out or (outcome.is_broken and not self.was_fresh)
+        # What broke the device may have been an earlier trial of the process, or another process on the same GPU.
+        hit = outcome.was_crowded_out or (outcome.is_broken and (not self.was_fresh or 0 < self.share < 1))
         return TrialRecord(**json.loads(outcome.record)), hit
 
     def _start(self) -> str:

@@ -1,15 +1,16 @@
 """The device of a worker: its health, and the memory that a trial leaves or may take."""
 
+import gc
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import torch
-from torch import nn
+from torch.nn import functional
 
 from initbench.data.load import keep_datasets
-from initbench.execution.failure import OUT_OF_MEMORY
+from initbench.execution.failure import ran_out_of_memory
 from initbench.plugins import first_line
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -42,13 +43,18 @@ def compute(device: str) -> None:
     The first call of a process starts the context of a GPU and its libraries (cuBLAS, cuDNN). That takes seconds, which
     otherwise count as those of the first trial.
     """
-    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 1)).to(device)
-    network(torch.ones(1, 1, 3, 3, device=device)).sum().backward()
+    with torch.inference_mode(mode=False), torch.enable_grad():  # whatever the caller's mode
+        kernel, matrix = (torch.ones(shape, device=device, requires_grad=True) for shape in ((2, 1, 3, 3), (2, 1)))
+        images = torch.ones(1, 1, 3, 3, device=device)
+        (functional.conv2d(images, kernel).flatten(1) @ matrix).sum().backward()  # type: ignore[no-untyped-call]
     _module(device).synchronize()
 
 
 def give_back_memory(device: str) -> None:
     """Return the memory that PyTorch keeps for later tensors to the GPU, which other processes may share."""
+    if device == "cpu":
+        return
+    gc.collect()  # cycles of a trial's objects may hold tensors
     with suppress(Exception):  # a broken context
         getattr(_module(device), "empty_cache", lambda: None)()
 
@@ -58,7 +64,7 @@ def was_crowded_out(device: str, share: float, error: Mapping[str, str]) -> bool
 
     Then other processes have taken it. Call this before `give_back_memory`.
     """
-    if error["type"] != OUT_OF_MEMORY or not 0 < share < 1:
+    if not ran_out_of_memory(error) or not 0 < share < 1:
         return False
     match = re.search(r"Tried to allocate ([\d.]+) (\w+)", error["message"])
     requested = float(match.group(1)) * _UNITS.get(match.group(2), 0) if match else 0.0

@@ -54,13 +54,15 @@ def _cudnn_allows_tf32() -> bool:
 
 
 @contextmanager
-def kernel_choice(*, deterministic: bool, cudnn_benchmark: bool = False) -> Iterator[None]:
+def kernel_choice(*, deterministic: bool | None, cudnn_benchmark: bool = False) -> Iterator[None]:
     """Let PyTorch choose only deterministic kernels, or let cuDNN measure its kernels and take the fastest.
 
-    With `deterministic`, an operation that has no deterministic kernel raises a RuntimeError with its name.
+    With `deterministic`, an operation that has no deterministic kernel raises a RuntimeError with its name; None leaves
+    the caller's choice.
     """
     before = torch.get_deterministic_debug_mode(), _cudnn.deterministic, _cudnn.benchmark
-    _choose(2 if deterministic else 0, deterministic=deterministic, benchmark=cudnn_benchmark)
+    mode, only = before[:2] if deterministic is None else (2 if deterministic else 0, deterministic)
+    _choose(mode, deterministic=only, benchmark=cudnn_benchmark)
     try:
         yield
     finally:

@@ -22,7 +22,8 @@ def largest(product: Product, start: Tensor, count: int, tolerance: float, most_
     Thick-restart Lanczos (Wu & Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602). Each new vector is orthogonalized
     twice against the whole basis, and the projection of the matrix on the basis is kept as computed, so that a restart
     needs no formula of its own. An eigenvalue θ has converged if its residual is at most `tolerance` · |θ|, or is a
-    rounding error of the largest one.
+    rounding error of the largest one. The basis of max(2 · count + 1, 20) + 1 vectors lies on the device, and a restart
+    takes half as much again: 14 GB for WRN-28-10.
 
     Args:
         product: multiplies a float64 vector, (n,), by the matrix.

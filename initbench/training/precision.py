@@ -34,10 +34,9 @@ def compute_outputs(model: Callable[[Tensor], object], inputs: Tensor, precision
 @contextmanager
 def recipe_kernels(recipe: Recipe) -> Iterator[None]:
     """Use the kernels that a recipe asks for; a caller's own request for deterministic ones stays."""
-    deterministic = recipe.deterministic or torch.are_deterministic_algorithms_enabled()
     with (
         float32_products(tf32=recipe.precision == "tf32"),
-        kernel_choice(deterministic=deterministic, cudnn_benchmark=recipe.cudnn_benchmark),
+        kernel_choice(deterministic=recipe.deterministic or None, cudnn_benchmark=recipe.cudnn_benchmark),
     ):
         yield
 

@@ -175,9 +175,52 @@ def test_an_attempt_on_a_gpu_that_its_trial_avoids_occupies_it_until_the_trial_r
     assert sweep.next("3").spec == first
     assert not sweep.may_leave("2")
     sweep.started("3")
+    assert not sweep.may_leave("2")  # it may have landed on the bad one again
+    sweep.reported(SimpleNamespace(trial_id="3", config={"trial": sweep.under_way["3"]}), {"placed": True})
     assert sweep.may_leave("2")
     sweep.ended("3", make_record(first), Place("node", "1"))
     assert not sweep.under_way
+
+
+def test_two_trials_that_occupy_each_others_gpu_let_each_other_in(monkeypatch, tmp_path):
+    monkeypatch.setattr(ray_sweep, "alive_nodes", lambda: [Node("node", "node", "node", 4.0, 2.0)])
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    trials = plan_of(load_suite(tmp_path / "suite.yaml")).trials[:2]
+    sweep = Sweep(Job(trials, gpus=1.0), Told(), lambda: None, named_nodes=False)
+    specs = {gpu: sweep.next(gpu).spec for gpu in "01"}
+    for gpu, spec in specs.items():
+        sweep.started(gpu)
+        sweep.ended(gpu, make_record(spec, status="failed", error=LOST), Place("node", gpu))
+    for gpu in "01":  # Tune has put each on the GPU that it avoids
+        sweep.next(f"again{gpu}")
+        sweep.started(f"again{gpu}")
+    for gpu in "01":
+        sweep.reported(SimpleNamespace(trial_id=f"again{gpu}"), {"avoided": ["node", gpu]})
+    last_to_fail = sweep.next("next")
+    assert last_to_fail.avoid == {Place("node", "1")}
+    assert sweep.may_leave("again0")  # so `next` gets GPU 0
+    assert not sweep.may_leave("again1")
+    sweep.started("next")
+    assert not sweep.may_leave("again1")
+    sweep.reported(SimpleNamespace(trial_id="next", config={"trial": last_to_fail}), {"placed": True})
+    assert sweep.may_leave("again1")
+
+
+def test_a_trial_for_which_nothing_else_is_left_may_run_where_it_failed():
+    attempts = Attempts([f"t{i}" for i in range(8)])
+    gpus = [Place("a", "0"), Place("a", "1")]
+    for trial, place in (("t0", gpus[1]), ("t1", gpus[0])):
+        attempts.next()
+        attempts.succeeded(trial, place)
+    for i in range(2, 5):
+        attempts.next()
+        assert not attempts.failed(f"t{i}", gpus[0], {"a": 2}, own_fault=False)
+    for _ in range(3):  # they avoid GPU 0, and GPU 1 breaks meanwhile
+        attempt = attempts.next()
+        assert gpus[0] in attempt.avoid
+        attempts.returned(attempt.trial)
+    attempts.set_aside = frozenset({gpus[1]})
+    assert attempts.next().avoid == {gpus[1]}
 
 
 def test_what_was_to_start_and_did_not_is_next_and_nobody_is_blamed():

@@ -1,5 +1,6 @@
 """The device of a worker, with a GPU that is made up."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from initbench.data import load_dataset
 from initbench.execution import trial_child, worker_device
 from initbench.execution.environment import differences
+from initbench.execution.failure import ran_out_of_memory
 from initbench.execution.messages import Outcome
 from initbench.execution.trial_process import TrialProcess
 from initbench.ledger import TrialRecord
@@ -65,7 +67,23 @@ def test_datasets_beyond_those_that_are_kept_are_loaded_again():
 def test_memory_that_others_have_taken_is_told_from_a_share_that_is_used_up(gpu, share, reserved, crowded_out):
     gpu["reserved"] = reserved
     assert worker_device.was_crowded_out("cuda", share, RAN_OUT) == crowded_out
-    assert not worker_device.was_crowded_out("cuda", share, RAN_OUT | {"type": "RuntimeError"})
+    assert not worker_device.was_crowded_out("cuda", share, {"type": "RuntimeError", "message": "nan"})
+
+
+@pytest.mark.parametrize(
+    ("error", "ran_out"),
+    [
+        (RAN_OUT, True),
+        ({"type": "AcceleratorError", "message": "CUDA error: out of memory"}, True),
+        ({"type": "RuntimeError", "message": "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"}, True),
+        ({"type": "RuntimeError", "message": "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"}, True),
+        ({"type": "RuntimeError", "message": "CUDA error: device-side assert triggered"}, False),
+        # The kernel killed the process, for lack of main memory.
+        ({"type": "WorkerLost", "message": "the worker process died (killed, out of memory, or exited)"}, False),
+    ],
+)
+def test_how_libraries_say_that_the_memory_of_a_gpu_does_not_suffice(error, ran_out):
+    assert ran_out_of_memory(error) == ran_out
 
 
 def test_memory_is_given_back(gpu):
@@ -95,6 +113,44 @@ def test_the_libraries_of_a_device_start_before_its_process_is_ready(monkeypatch
         monkeypatch.setattr(f"faulthandler.{enable}", lambda *_, **__: None)
     trial_child.main(Connection(), "cpu", 1.0)
     assert events == ["cpu", "ready"]
+
+
+def test_a_process_holds_its_share_and_gives_memory_back_after_each_trial(monkeypatch):
+    events, requests = [], [("first", {}), ("second", {})]
+
+    class Connection:
+        def send(self, message):
+            events.append(message[0])
+
+        def recv(self):
+            if not requests:
+                raise EOFError
+            return requests.pop(0)
+
+    def answer(value, *keys):
+        return lambda *arguments: (events.append((*keys, *arguments)), value)[1]
+
+    answers = {"hold_to_share": None, "compute": None, "give_back_memory": None, "problem": "broken"}
+    for name, value in answers.items():
+        monkeypatch.setattr(worker_device, name, answer(value, name))
+    monkeypatch.setattr(worker_device, "was_crowded_out", answer(True, "was_crowded_out"))
+    monkeypatch.setattr(trial_child, "_attempt", lambda spec, _: (spec, {} if spec == "first" else RAN_OUT))
+    for enable in ("enable", "register"):
+        monkeypatch.setattr(f"faulthandler.{enable}", lambda *_, **__: None)
+    trial_child.main(Connection(), "cuda", 0.5)
+    assert events == [
+        *[("hold_to_share", "cuda", 0.5), ("compute", "cuda"), "ready"],
+        *[("give_back_memory", "cuda"), "outcome"],
+        # What is free counts before memory is given back, and health last.
+        *[("was_crowded_out", "cuda", 0.5, RAN_OUT), ("give_back_memory", "cuda"), ("problem", "cuda"), "outcome"],
+    ]
+
+
+def test_computing_needs_no_gradients_of_the_caller_and_moves_no_random_state():
+    before = torch.random.get_rng_state()
+    with torch.inference_mode():
+        worker_device.compute("cpu")
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_the_cpu_has_nothing_of_this():
@@ -130,6 +186,20 @@ def test_a_trial_whose_memory_others_took_runs_once_more(monkeypatch, outcomes, 
 
     monkeypatch.setattr(process, "_attempt", attempt)
     assert [process.run(None).status] == statuses
+
+
+@pytest.mark.parametrize(
+    ("share", "fresh", "hit"),
+    [(1.0, True, False), (1.0, False, True), (0.5, True, True), (0.0, True, False)],
+)
+def test_a_broken_device_is_not_the_fault_of_a_trial_beside_others(monkeypatch, share, fresh, hit):
+    process = TrialProcess("cuda", share=share)
+    process._process, process._used = object(), not fresh
+    process._connection = SimpleNamespace(send=lambda _: None)
+    text = json.dumps({"id": "", "spec": {}, "identity": {}, "status": "failed"})
+    monkeypatch.setattr(process, "_watch", lambda *_: Outcome(text, is_broken=True))
+    monkeypatch.setattr(process, "close", lambda: None)
+    assert process._attempt(None, None, None, None)[1] == hit
 
 
 def test_the_processor_is_decisive_on_the_cpu_alone():

@@ -1,8 +1,11 @@
 """The device as the default device, and models that are built on it."""
 
+from itertools import product
+
 import pytest
 import torch
 from components import DEFAULTS, GPT, GRADINIT, HESSIAN, LSUV, METAINIT, MLP, PROBES, STEP, TEXT, WRN
+from PIL import Image
 from pretend import DEVICE, NAME, module
 from trials import on_pretend, run, trials_of
 
@@ -29,6 +32,17 @@ def test_a_trial_under_a_default_device(name):
     for trial in trials_of(**DEFAULTS | SUITES[name]):
         with torch.device(NAME):
             run(trial)
+
+
+def test_streamed_images_under_a_default_device(tmp_path):
+    for split, label in product(("train", "test"), ("ant", "bee")):
+        path = tmp_path / split / label / "1.png"
+        path.parent.mkdir(parents=True)
+        Image.linear_gradient("L").resize((16, 16)).save(path)
+    dataset = {"name": "image_folder", "root": str(tmp_path), "image_size": 12, "resize": 16, "in_memory": False}
+    [trial] = trials_of(**DEFAULTS | {"dataset": dataset, "architectures": WRN})
+    with torch.device(NAME):
+        run(trial)
 
 
 @pytest.mark.parametrize("scheme", ["standard", "skipinit"])

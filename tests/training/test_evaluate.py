@@ -51,11 +51,11 @@ def test_batches_hold_as_many_pixels_or_tokens_whatever_the_size_of_a_sample(inp
     assert evaluation_batch_size(TASK, inputs, outputs, CPU) == size
 
 
-def test_batches_on_a_gpu_are_eight_times_as_large_on_every_gpu():
+def test_batches_on_a_gpu_are_four_times_as_large_on_every_gpu():
     """The size changes the last digits, so a card's free memory must not decide it."""
     image, text = Inputs((3, 224, 224)), Inputs((1024,), 50257)
-    assert [evaluation_batch_size(TASK, image, 1000, device) for device in (CPU, GPU)] == [20, 167]
-    assert [evaluation_batch_size(PerToken(), text, 50257, device) for device in (CPU, GPU)] == [1, 10]
+    assert [evaluation_batch_size(TASK, image, 1000, device) for device in (CPU, GPU)] == [20, 83]
+    assert [evaluation_batch_size(PerToken(), text, 50257, device) for device in (CPU, GPU)] == [1, 5]
 
 
 class PerToken(Task):
