@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from components import DEFAULTS, GRADINIT, HESSIAN, LSUV, METAINIT, MLP, NOISE, STEP
+from components import DEFAULTS, GRADINIT, HESSIAN, METAINIT, MLP, NOISE, STEP
 from pretend import waits
 from trials import run, trials_of
 
@@ -45,7 +45,6 @@ UNITS = {
     "an iteration of GradInit": (lambda n: tuned(GRADINIT, "iterations", n), 4, 6, {"read": 2}),
     "a batch that is evaluated": (lambda n: {"dataset": MANY | {"test_size": 4096 * n}, "recipe": PLAIN}, 1, 3, {}),
     "a batch of the signal by depth": (lambda n: probed(SIGNAL | {"batches": n}), 1, 3, {}),
-    "LSUV": (lambda n: {"initializers": [LSUV, "kaiming"][n - 1], "recipe": STEP | {"epochs": 0}}, 1, 2, {}),
     "a batch of the gradient quotient": (lambda n: probed(QUOTIENT | {"batches": n}), 2, 4, {}),
     "three products with the Hessian": (
         lambda n: probed(HESSIAN | {"lanczos_steps": 3, "lanczos_vectors": n, "batches": 1}), 1, 3,
