@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from gpu_parts import PARTS, Line, Part, Setup, describe
 
-from initbench.execution.executor import CUBLAS_WORKSPACE
+from initbench.execution.executor import TRIAL_ENVIRONMENT
 from initbench.files import write_text
 from initbench.plugins import first_line
 
@@ -114,7 +114,7 @@ def main(parts: Sequence[Part], arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tiny", action="store_true", help="tiny sizes: whether it works; no figure")
     parser.add_argument("--device", default="cuda", help="by default cuda")
     options = parser.parse_args(arguments)
-    os.environ |= CUBLAS_WORKSPACE | os.environ
+    os.environ |= TRIAL_ENVIRONMENT | os.environ
     setup, deadline = Setup(options.device, tiny=options.tiny), begun + 60 * options.minutes
     [card] = lines_of(Part("card", describe, 0), setup, deadline)
     if card.status == "fail":

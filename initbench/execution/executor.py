@@ -45,10 +45,12 @@ class Observer:
         """A one-line message for the user."""
 
 
-# What libraries read when a trial's process starts, unless the user has set it: deterministic cuBLAS (without effect on
-# other kernels), and a torch.compile without processes that would outlive the trial.
 TRIAL_ENVIRONMENT = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-"""What `recipe.deterministic` needs on a GPU in the environment of a process from its start; a user's choice stays."""
+"""What libraries read in the environment when a trial's process starts; values that the user has set take precedence.
+
+The first makes cuBLAS deterministic, as `recipe.deterministic` requires. The second keeps `torch.compile` from starting
+processes, which would outlive the trial.
+"""
 
 
 @dataclass(frozen=True)
