@@ -128,6 +128,14 @@ class TestGpus:
         attempts.failed("t1", Place("a", "0"), {"a": 4, "b": 1}, own_fault=False)
         assert attempts.next().avoid == {A}
 
+    def test_an_unknown_node_is_not_avoided(self):
+        """Ray refuses a selector with an empty name."""
+        attempts = Attempts(["t1"])
+        for place in (Place(""), Place("a", "0")):
+            attempts.next()
+            assert not attempts.failed("t1", place, FOUR, own_fault=False)
+        assert attempts.next().avoid == {Place("a", "0")}
+
     def test_the_only_gpu_is_the_end(self):
         attempts = Attempts(["t1"])
         assert attempts.failed("t1", Place("a", "0"), {"a": 1}, own_fault=False)
