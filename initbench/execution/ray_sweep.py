@@ -18,7 +18,7 @@ from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
-# A trial would exceed these elsewhere, too; a GPU's memory has run out for the second time if others were using it.
+# A trial would exceed these elsewhere, too. If others had taken a GPU's memory, the trial has already run once more.
 _OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT, OUT_OF_MEMORY)
 _KEPT = "finished trials are kept, and the same command continues"
 
@@ -68,7 +68,7 @@ class Sweep:
         self.reasons: dict[Place, str] = {}  # the last failure there that was tried again
         self.nodes: dict[str, Node] = {}
         self.looked = 0.0
-        self.has_fitted = False  # a node that can run a trial has been there
+        self.has_fitted = False  # whether there has been a node that can run a trial
         self.stalled_since: float | None = None
 
     def next(self, attempt: str) -> TrialConfig | None:
@@ -89,7 +89,7 @@ class Sweep:
         self.observer.started(spec)
 
     def may_leave(self, attempt: str) -> bool:
-        """Return whether an attempt that occupies a GPU, so that its trial gets another one, may give the GPU back."""
+        """Return whether an attempt that occupies a GPU, so that its trial gets another one, may release it."""
         if attempt not in self.declined:
             return False
         config, place = self.declined[attempt]
@@ -152,7 +152,7 @@ class Sweep:
             self.observer.progressed(trial.config["trial"].spec, result["fraction"])
 
     def _declined(self, attempt: str, place: Place) -> None:
-        """Put the trial of an attempt back that landed on a GPU that it avoids; Ray lets no one choose among GPUs."""
+        """Put back the trial of an attempt that got a GPU to be avoided, because Ray offers no choice among GPUs."""
         if attempt in self.under_way:
             config = self.under_way.pop(attempt)
             self.running.discard(attempt)
@@ -185,7 +185,7 @@ class Sweep:
     def watch(self) -> None:
         """Stop if every trial fails. Report if nothing can start, and give up ten minutes after the last node is lost.
 
-        A cluster that has had no node for the trials may start one, however long that takes.
+        A cluster that has not had a node for the trials yet may still start one, however long that takes.
         """
         if self.breaker.reason:
             raise InitbenchError(f"{self.breaker.reason}; {_KEPT}")

@@ -34,9 +34,9 @@ def gpu(monkeypatch):
 def test_a_share_is_a_limit_and_one_dataset_is_kept_there(gpu, monkeypatch):
     kept = []
     monkeypatch.setattr(worker_device, "keep_datasets", kept.append)
-    worker_device.hold_to_share("cuda", 1.0)
+    worker_device.limit_memory("cuda", 1.0)
     assert (gpu, kept) == ({}, [])
-    worker_device.hold_to_share("cuda", 0.25)
+    worker_device.limit_memory("cuda", 0.25)
     assert (gpu, kept) == ({"share": 0.25}, [1])
 
 
@@ -69,7 +69,7 @@ def test_memory_that_others_have_taken_is_told_from_a_share_that_is_used_up(gpu,
 
 
 def test_memory_is_given_back(gpu):
-    worker_device.give_back_memory("cuda")
+    worker_device.release_memory("cuda")
     assert gpu == {"emptied": True}
 
 
@@ -98,8 +98,8 @@ def test_the_libraries_of_a_device_start_before_its_process_is_ready(monkeypatch
 
 
 def test_the_cpu_has_nothing_of_this():
-    worker_device.hold_to_share("cpu", 0.0)
-    worker_device.give_back_memory("cpu")
+    worker_device.limit_memory("cpu", 0.0)
+    worker_device.release_memory("cpu")
     assert worker_device.problem("cpu") is None
 
 
