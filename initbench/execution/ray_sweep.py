@@ -18,6 +18,7 @@ from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
+_SECONDS_OF_A_STANDSTILL = 30.0  # in which nothing runs because attempts occupy GPUs
 # A trial would exceed these elsewhere, too. If others had taken a GPU's memory, the trial has already run once more.
 _OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT, OUT_OF_MEMORY)
 _KEPT = "finished trials are kept, and the same command continues"
@@ -62,7 +63,8 @@ class Sweep:
         self.breaker = Breaker()
         self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
         self.running: set[str] = set()
-        self.declined: dict[str, tuple[TrialConfig, Place]] = {}  # attempts that wait on a GPU that their trial avoids
+        # Attempts that wait on a GPU that their trial avoids, and since when.
+        self.declined: dict[str, tuple[TrialConfig, Place, float]] = {}
         self.started_again: set[str] = set()  # trials of such attempts
         self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
         self.reasons: dict[Place, str] = {}  # the last failure there that was tried again
@@ -84,7 +86,7 @@ class Sweep:
     def started(self, attempt: str) -> None:
         spec = self.under_way[attempt].spec
         self.running.add(attempt)
-        if any(config.spec.id == spec.id for config, _ in self.declined.values()):
+        if any(config.spec.id == spec.id for config, *_ in self.declined.values()):
             self.started_again.add(spec.id)
         self.observer.started(spec)
 
@@ -92,8 +94,13 @@ class Sweep:
         """Return whether an attempt that occupies a GPU, so that its trial gets another one, may release it."""
         if attempt not in self.declined:
             return False
-        config, place = self.declined[attempt]
-        return self.attempts.done or (place not in self.attempts.set_aside and config.spec.id in self.started_again)
+        config, place, since = self.declined[attempt]
+        if self.attempts.done or place in self.attempts.set_aside:
+            return self.attempts.done
+        # If such attempts occupy every GPU, nothing would ever run: the last one makes room for another's trial.
+        last = [name for name, (_, there, _) in self.declined.items() if there not in self.attempts.set_aside][-1]
+        stands_still = not self.running and time.monotonic() - since > _SECONDS_OF_A_STANDSTILL
+        return config.spec.id in self.started_again or (stands_still and attempt == last)
 
     def ended(self, attempt: str, record: TrialRecord, place: Place, *, was_fresh: bool = True) -> None:
         """Process an attempt's record: it becomes the trial's record, or the trial is tried again elsewhere.
@@ -156,7 +163,7 @@ class Sweep:
         if attempt in self.under_way:
             config = self.under_way.pop(attempt)
             self.running.discard(attempt)
-            self.declined[attempt] = config, place
+            self.declined[attempt] = config, place, time.monotonic()
             self.attempts.returned(config.spec.id)
 
     def lost(self, attempt: str, trace: str) -> None:

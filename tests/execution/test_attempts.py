@@ -188,6 +188,32 @@ def test_an_attempt_on_a_gpu_that_its_trial_avoids_occupies_it_until_the_trial_r
     assert not sweep.under_way
 
 
+def test_if_attempts_occupy_every_gpu_the_last_one_makes_room(monkeypatch, tmp_path):
+    """Two trials fail at the same time, each on one of two GPUs, and get the same one again."""
+    monkeypatch.setattr(ray_sweep, "alive_nodes", lambda: [Node("node", "node", "node", 4.0, 2.0)])
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    trials = plan_of(load_suite(tmp_path / "suite.yaml")).trials
+    sweep = Sweep(Job(trials, gpus=1.0), Told(), lambda: None, named_nodes=False)
+    gpus = {"1": "0", "2": "1", "3": "0", "4": "1"}
+    for attempt in "12":
+        sweep.next(attempt)
+        sweep.started(attempt)
+    failed = {attempt: sweep.under_way[attempt].spec for attempt in "12"}
+    for attempt, spec in failed.items():
+        sweep.ended(attempt, make_record(spec, status="failed", error=LOST), Place("node", gpus[attempt]))
+    for attempt in "34":
+        sweep.next(attempt)
+        sweep.started(attempt)
+    for attempt in "34":
+        sweep.reported(SimpleNamespace(trial_id=attempt), {"avoided": ["node", gpus[attempt]]})
+    assert [sweep.next(attempt).spec for attempt in "65"] == [failed["2"], failed["1"]]
+    assert [sweep.may_leave(attempt) for attempt in "34"] == [False, False]
+    monkeypatch.setattr(ray_sweep, "_SECONDS_OF_A_STANDSTILL", -1.0)
+    assert [sweep.may_leave(attempt) for attempt in "34"] == [False, True]
+    sweep.started("5")  # the first trial, on the GPU that was given back
+    assert [sweep.may_leave(attempt) for attempt in "34"] == [True, False]
+
+
 def test_what_was_to_start_and_did_not_is_next_and_nobody_is_blamed():
     attempts = Attempts(["t1", "t2"])
     attempts.next()
