@@ -125,7 +125,7 @@ class Sweep:
             ends = True
         else:
             hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
-            fitting = {n.id: max(1, int(n.gpus)) if self.job.gpus else 1 for n in nodes.values() if n.fits(self.job)}
+            fitting = {node.id: _gpus_within_reach(node, self.job) for node in nodes.values() if node.fits(self.job)}
             own_fault = record.error["type"] in _OWN_FAULTS
             ends = self.attempts.failed(record.id, place, fitting, own_fault=own_fault)
             reason = f"{record.error['type']}: {record.error['message']}"
@@ -230,6 +230,17 @@ class Sweep:
     def _name(self, place: Place) -> str:
         node = self.nodes[place.node].name if place.node in self.nodes else place.node
         return f"GPU {place.gpu} of node {node}" if place.gpu else node
+
+
+def _gpus_within_reach(node: Node, job: Job) -> int:
+    """Return on how many GPUs of a node a trial can be tried; 1 if it needs none.
+
+    Attempts that occupy all shares of the other GPUs also occupy CPUs.
+    """
+    if not job.gpus:
+        return 1
+    trials_at_a_time, trials_per_gpu = int(node.cpus // job.cpus), int(1 / job.gpus)
+    return max(1, min(int(node.gpus), (trials_at_a_time - 1) // trials_per_gpu + 1))
 
 
 def _death(trace: str) -> tuple[str, str]:

@@ -188,6 +188,14 @@ def test_an_attempt_on_a_gpu_that_its_trial_avoids_occupies_it_until_the_trial_r
     assert not sweep.under_way
 
 
+@pytest.mark.parametrize(
+    ("cpus", "gpus", "share", "reach"), [(4, 2, 1, 2), (1, 2, 1, 1), (4, 2, 0.25, 1), (5, 2, 0.25, 2)]
+)
+def test_without_cpus_for_another_gpu_there_is_none(cpus, gpus, share, reach):
+    node = Node("node", "node", "node", float(cpus), float(gpus))
+    assert ray_sweep._gpus_within_reach(node, Job((), gpus=share)) == reach
+
+
 def test_if_attempts_occupy_every_gpu_the_last_one_makes_room(monkeypatch, tmp_path):
     """Two trials fail at the same time, each on one of two GPUs, and get the same one again."""
     monkeypatch.setattr(ray_sweep, "alive_nodes", lambda: [Node("node", "node", "node", 4.0, 2.0)])
