@@ -1,8 +1,8 @@
-"""What only a GPU shows, in one Markdown table that names the card.
+"""Runs the checks that only a GPU can answer, and writes one Markdown table that names the card.
 
 Each part of `gpu_parts.py` runs in a process of its own, so that a crash, a broken CUDA context or a hang ends only
-this part. The table is written after each part. The same command again runs the parts that the table lacks, because a
-call has a limit of minutes. The exit code is 1 if a line of the table is a failure.
+this part. The time of a call is limited, so the table is written after each part, and the same command again runs the
+parts that the table lacks. The exit code is 1 if a line of the table is a failure.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def main(parts: Sequence[Part], arguments: Sequence[str] | None = None) -> int:
         table.write(options.out)
         print(*(row(part.name, line) for line in table.parts[part.name]), sep="\n", flush=True)
     if later:
-        print(f"The time does not suffice for {', '.join(later)}: run the same command again.")
+        print(f"No time is left for {', '.join(later)}: run the same command again.")
     return 1 if table.failed else 0
 
 

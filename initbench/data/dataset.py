@@ -52,9 +52,7 @@ class Samples(ABC):
         """Return the inputs and targets of some samples, given by their indices (int64, on `index_device`)."""
 
     def batches(
-        self,
-        order: Iterable[Tensor | slice],
-        boxes: Iterable[Tensor] | None = None,
+        self, order: Iterable[Tensor | slice], boxes: Iterable[Tensor] | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield `take` for each part of an order; later parts may be read ahead.
 
@@ -68,9 +66,13 @@ class Samples(ABC):
         if boxes is None:
             yield from map(self.take, order)
             return
-        for samples, its_boxes in zip(order, boxes, strict=True):
-            inputs, targets = self.take(samples)
-            yield random_resized_crop(inputs, its_boxes, self.sample_shape[-2:]), targets
+        for samples, boxes_of_batch in zip(order, boxes, strict=True):
+            inputs, targets = self._take_uncropped(samples)
+            yield random_resized_crop(inputs, boxes_of_batch, self.sample_shape[-2:]), targets
+
+    def _take_uncropped(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Return some samples as `take` does, but images of `uncropped_shape`."""
+        return self.take(samples)
 
     @abstractmethod
     def to(self, device: torch.device | str) -> Samples:

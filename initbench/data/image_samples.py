@@ -1,8 +1,9 @@
 """The images of a dataset's splits: decoded once and held as bytes, or decoded on each use.
 
-Both give the same numbers: `take` computes its result from the same bytes by the same operations on the device. The
-results of one look at every file, which images are readable and the mean and deviation, are cached in the user's cache
-folder by the content of the files.
+Both give the same numbers: `take` computes its result from the same bytes by the same operations on the device. With a
+GPU, random resized crops are an exception: images decoded on each use are cropped on the CPU, by the processes that
+decode, and images in memory on the GPU, so the last digits can differ. The results of one look at every file, which
+images are readable and the mean and deviation, are cached in the user's cache folder by the content of the files.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from initbench.data.image_decoding import (
     unreadable_now,
 )
 from initbench.errors import DataError
+from initbench.models.batches import copies_from_pinned_memory
 
 # By default, images are held in memory if all splits together take at most this many bytes.
 MEMORY = 2**31
@@ -107,15 +109,8 @@ class ImagesInMemory(_Images):
             images = self.framing.crop(images)
         return self.standardization(images), self.targets[samples]
 
-    def batches(
-        self, order: Iterable[Tensor | slice], boxes: Iterable[Tensor] | None = None
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        if boxes is None:
-            yield from map(self.take, order)
-            return
-        for samples, its_boxes in zip(order, boxes, strict=True):
-            images = self.standardization(self.images[samples])
-            yield random_resized_crop(images, its_boxes, self.sample_shape[1:]), self.targets[samples]
+    def _take_uncropped(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
+        return self.standardization(self.images[samples]), self.targets[samples]
 
     def to(self, device: torch.device | str) -> ImagesInMemory:
         return replace(
@@ -168,7 +163,7 @@ class StreamedImages(_Images):
                 waiting.append(self.classes[samples])
                 yield [File(self.names[i], self.states[i]) for i in self._indices(samples)]
 
-        pinned = self.device.type not in {"cpu", "meta", "mps"}
+        pinned = copies_from_pinned_memory(self.device)
         decoder = Decoder(self.root, self.framing, uncropped=boxes is not None)
         if boxes is None:
             read = in_order(decoder, files(), workers, pinned=pinned)
@@ -180,8 +175,8 @@ class StreamedImages(_Images):
                 raise unreadable_now(self.root, images)
             assert isinstance(images, Tensor)
             targets = waiting.popleft().to(self.device, non_blocking=pinned)
-            there = images.to(self.device, non_blocking=pinned)
-            yield self.standardization(there, mapped=True) if boxes is None else there, targets
+            inputs = images.to(self.device, non_blocking=pinned)
+            yield self.standardization(inputs, mapped=True) if boxes is None else inputs, targets
 
     def _indices(self, samples: Tensor | slice) -> Iterable[int]:
         if isinstance(samples, slice):
@@ -204,9 +199,8 @@ class _Cropped(Dataset[object]):
         images = self.decoder[files]
         if not isinstance(images, Tensor):
             return images
-        return random_resized_crop(
-            self.standardization(images, mapped=True), boxes, [self.decoder.framing.image_size] * 2
-        )
+        size = [self.decoder.framing.image_size] * 2
+        return random_resized_crop(self.standardization(images, mapped=True), boxes, size)
 
 
 @dataclass(frozen=True)

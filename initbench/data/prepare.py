@@ -144,23 +144,23 @@ def prepare(
     deviation, mean = torch.std_mean(resized[0], (0, 2, 3), correction=0, keepdim=True)
     if not deviation.all():
         raise DataError(f"{name}: a channel of the {len(resized[0])} training images is constant")
-    made: list[Samples] = []
+    splits: list[Samples] = []
     for inputs, (images, targets) in zip(resized, (train, validation, test), strict=True):
         inputs.sub_(mean).div_(deviation)
         if images.dtype == torch.uint8 and image_size is None:
-            made.append(ImagesOfBytes(inputs, targets.long(), mean, deviation))
+            splits.append(ImagesFromBytes(inputs, targets.long(), mean, deviation))
         else:
-            made.append(Split(inputs, targets.long()))
-    return Splits(*made)
+            splits.append(Split(inputs, targets.long()))
+    return Splits(*splits)
 
 
 @dataclass(frozen=True)
-class ImagesOfBytes(Split):
+class ImagesFromBytes(Split):
     """Standardized images whose pixels were bytes. A GPU, which trials may share, holds them as bytes.
 
     Attributes:
-        mean: what was subtracted from the pixels, float32 (1, C, 1, 1).
-        deviation: what they were then divided by, float32 (1, C, 1, 1).
+        mean: the mean that was subtracted from the pixels, float32 (1, C, 1, 1).
+        deviation: the standard deviation by which they were then divided, float32 (1, C, 1, 1).
     """
 
     mean: Tensor
@@ -171,11 +171,11 @@ class ImagesOfBytes(Split):
         if torch.device(device).type == "cpu":
             return self
         pixels = (self.inputs * self.deviation).add_(self.mean).round_().to(torch.uint8)  # exact: off by at most 1e-4
-        return _Bytes(*(tensor.to(device) for tensor in (self.targets, pixels, self.mean, self.deviation)))
+        return _ImagesAsBytes(*(tensor.to(device) for tensor in (self.targets, pixels, self.mean, self.deviation)))
 
 
 @dataclass(frozen=True)
-class _Bytes(Samples):
+class _ImagesAsBytes(Samples):
     targets: Tensor
     pixels: Tensor
     mean: Tensor
@@ -189,8 +189,8 @@ class _Bytes(Samples):
         inputs = self.pixels[samples].to(torch.float32).sub_(self.mean).div_(self.deviation)
         return inputs, self.targets[samples]
 
-    def to(self, device: torch.device | str) -> _Bytes:
-        return _Bytes(*(tensor.to(device) for tensor in (self.targets, self.pixels, self.mean, self.deviation)))
+    def to(self, device: torch.device | str) -> _ImagesAsBytes:
+        return _ImagesAsBytes(*(tensor.to(device) for tensor in (self.targets, self.pixels, self.mean, self.deviation)))
 
 
 def _resize(images: Tensor, size: int | None) -> Tensor:

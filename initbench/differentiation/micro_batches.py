@@ -187,5 +187,5 @@ def _near(first: Tensor, second: Tensor, power: float) -> bool:
 
 def _random_states(like: Tensor) -> list[Tensor]:
     """Return the states of the global generators that a model may use on a tensor's device."""
-    of_device = random_state.device_state(like.device)
-    return [torch.get_rng_state(), *([] if of_device is None else [of_device])]
+    states = torch.get_rng_state(), random_state.device_state(like.device)
+    return [state for state in states if state is not None]

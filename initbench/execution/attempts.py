@@ -90,7 +90,7 @@ class Attempts:
             self._end(trial)
         else:
             tried_nodes = {there.node for there in tried}
-            self._avoid[trial] = frozenset(map(Place, tried_nodes - {""}) if left - tried_nodes else tried)
+            self._avoid[trial] = frozenset(map(Place, tried_nodes) if left - tried_nodes else tried) - {Place("")}
             self._in_a_row[place].add(trial)
             self._again.append(trial)
             self._judge()

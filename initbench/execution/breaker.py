@@ -6,10 +6,10 @@ _TRIALS = 20
 
 
 class Breaker:
-    """Counts trials that failed for good, one after another, with the same error; a success anywhere starts anew.
+    """Counts trials in a row that failed for good with the same error; a success anywhere starts the count anew.
 
-    Only failures of the first trial of a process count: other trials have run in the process of any other failure, so
-    the machine works.
+    A failure counts only if the trial was the first of its process. A process that has already run other trials shows
+    that the machine works.
     """
 
     def __init__(self) -> None:

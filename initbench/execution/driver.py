@@ -145,7 +145,7 @@ def _run(suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: 
     if not recorder.missing:
         recorder.ready()
     while missing := recorder.missing:
-        # Trials that failed in an earlier run are last, so that a run that they stopped gets past them.
+        # Trials that failed in an earlier run are last: if they stopped it, the others still get their turn.
         trials = sorted(missing, key=lambda trial: recorder.statuses.get(trial.id) == "failed")
         _run_round(suite, execute, recorder, replace(job, trials=trials))
         ran |= {trial.id for trial in missing}

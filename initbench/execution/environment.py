@@ -70,7 +70,7 @@ def known_environment(device: str) -> dict[str, Any]:
 def differences(recorded: dict[str, Any], current: dict[str, Any], *further: str) -> list[str]:
     """Return which of the decisive keys, and further ones, differ between two environments.
 
-    The processor is decisive only for trials on it: with a GPU, it computes nothing but random numbers and data.
+    The processor is decisive only for trials that run on it: for a GPU's, it only draws random numbers and reads data.
     """
     on_gpu = current.get("device", "cpu") != "cpu"
     names = [name for name in (*DECISIVE, *further) if not (on_gpu and name == "processor")]
@@ -106,10 +106,10 @@ def _gpu(device: str) -> dict[str, Any]:
 
 
 def _driver() -> str | None:
-    """Return the version of NVIDIA's driver, None if the kernel does not say it."""
+    """Return the version of NVIDIA's driver; None if unknown."""
     with suppress(OSError):
-        known = re.search(r"\b\d+\.\d+(\.\d+)*\b", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
-        return known and known.group()
+        match = re.search(r"\b\d+\.\d+(\.\d+)*\b", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
+        return match and match.group()
     return None
 
 

@@ -46,10 +46,10 @@ class Observer:
 
 
 TRIAL_ENVIRONMENT = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-"""What libraries read when a trial's process starts, unless the user has set it.
+"""What libraries read in the environment when a trial's process starts; values that the user has set take precedence.
 
-The first variable is what `recipe.deterministic` needs of cuBLAS, and other kernels ignore; the second keeps
-torch.compile from starting processes that would outlive the trial.
+The first makes cuBLAS deterministic, as `recipe.deterministic` requires. The second keeps `torch.compile` from starting
+processes, which would outlive the trial.
 """
 
 

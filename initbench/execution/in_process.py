@@ -11,13 +11,14 @@ from initbench.suite.spec import TrialSpec
 def run_in_process(job: Job, observer: Observer) -> None:
     import torch
 
-    from initbench.execution.worker_device import compute
+    from initbench.execution.worker_device import problem
 
     if job.gpus and not torch.cuda.is_available():
         raise InitbenchError(f"resources.gpus: {job.gpus:g} asked for, but this machine has no GPU that torch can use")
     device = device_of(job.gpus)
     os.environ |= TRIAL_ENVIRONMENT | os.environ
-    compute(device)
+    if reason := problem(device):
+        raise InitbenchError(f"resources.gpus: the GPU of this machine does not compute: {reason}")
     observer.ready()
     for spec in job.trials:
         observer.started(spec)

@@ -1,4 +1,4 @@
-"""What the process of trials tells its worker about a trial; without torch, which the worker does not load."""
+"""What a trial's process tells its worker; not in `trial_child`, because pickle would name that ``__main__``."""
 
 from typing import NamedTuple
 

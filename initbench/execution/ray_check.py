@@ -1,4 +1,4 @@
-"""A look at each node before the first trial: PyTorch can use the GPU that Ray lends, and the data are there."""
+"""A check of each node before the first trial: PyTorch can use the GPU that Ray lends, and the data are there."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from initbench.plugins import PluginFile, first_line, load_file
 from initbench.suite.spec import DatasetSpec
 from initbench.training.recipe import Recipe
 
-_SECONDS = 300.0  # for the slowest node; a busy one takes no check meanwhile, and is tried
+_SECONDS = 300.0  # after that, a node that is too busy or slow for the check counts as usable
 
 
 def unusable_nodes(
@@ -46,7 +46,7 @@ def unusable_nodes(
             try:
                 problem = ray.get(done)
             except ray.exceptions.RayError as error:
-                problem = f"a check of it died: {first_line(error)}"
+                problem = f"the check of it died: {first_line(error)}"
             if problem:
                 problems[node] = problem
     for late in running:
@@ -63,7 +63,7 @@ def unusable_nodes(
 def _problem(
     device: str, recipes: Sequence[Recipe], datasets: Sequence[DatasetSpec], plugins: Sequence[PluginFile], root: str
 ) -> str:
-    """Return, in a process of its own on a node, why no trial can run there; an empty text if one can."""
+    """Return why no trial can run on this node, in a process of its own there; an empty text if one can."""
     from initbench.data.load import keep_datasets, load_dataset
     from initbench.execution.worker_device import problem
     from initbench.training.refusals import check_device

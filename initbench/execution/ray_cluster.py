@@ -32,7 +32,7 @@ _SETTINGS = {
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's own snapshots grow with the sweep, and the ledger replaces them
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
-# Trials that wait for a worker. A cluster's autoscaler learns from them what is wanted; 200 is Ray's own default.
+# Trials that wait for a worker. They tell a cluster's autoscaler how many nodes are wanted; 200 is Ray's own default.
 _PENDING_LOCALLY, _PENDING = "16", "200"
 _SECONDS_TO_ANSWER = 5.0
 _SECONDS_OF_A_CONNECTION = 5.0
@@ -90,11 +90,8 @@ def lack(job: Job, nodes: Sequence[Node]) -> str:
 
 
 def may_grow(job: Job, nodes: Sequence[Node]) -> bool:
-    """Return whether a cluster lacks a resource altogether, as one without worker nodes does, which may still start."""
-    return any(
-        wanted and not any(has)
-        for wanted, has in ((job.cpus, [node.cpus for node in nodes]), (job.gpus, [node.gpus for node in nodes]))
-    )
+    """Return whether no node has any CPU, or any GPU if trials need one: the cluster may still start such nodes."""
+    return not any(node.cpus for node in nodes) or (job.gpus > 0 and not any(node.gpus for node in nodes))
 
 
 @contextmanager

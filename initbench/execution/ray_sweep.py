@@ -18,7 +18,7 @@ from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
-# A trial would exceed these elsewhere, too; a GPU's memory has run out for the second time if others were using it.
+# A trial would exceed these elsewhere, too. If others had taken a GPU's memory, the trial has already run once more.
 _OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT)
 _KEPT = "finished trials are kept, and the same command continues"
 
@@ -68,7 +68,7 @@ class Sweep:
         self.reasons: dict[Place, str] = {}  # the last failure there that was tried again
         self.nodes: dict[str, Node] = {}
         self.looked = 0.0
-        self.has_fitted = False  # a node that can run a trial has been there
+        self.has_fitted = False  # whether there has been a node that can run a trial
         self.stalled_since: float | None = None
 
     def next(self, attempt: str) -> TrialConfig | None:
@@ -86,7 +86,7 @@ class Sweep:
         self.observer.started(self.under_way[attempt].spec)
 
     def may_leave(self, attempt: str) -> bool:
-        """Return whether an attempt that occupies a GPU, so that its trial gets another one, may give the GPU back."""
+        """Return whether an attempt that occupies a GPU, so that its trial gets another one, may release it."""
         if attempt not in self.declined:
             return False
         config, place = self.declined[attempt]
@@ -121,7 +121,7 @@ class Sweep:
             ends = True
         else:
             hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
-            fitting = {n.id: max(1, int(n.gpus)) if self.job.gpus else 1 for n in nodes.values() if n.fits(self.job)}
+            fitting = {node.id: _gpus_within_reach(node, self.job) for node in nodes.values() if node.fits(self.job)}
             own_fault = record.error["type"] in _OWN_FAULTS or ran_out_of_memory(record.error)
             ends = self.attempts.failed(record.id, place, fitting, own_fault=own_fault)
             reason = f"{record.error['type']}: {record.error['message']}"
@@ -157,11 +157,12 @@ class Sweep:
             self.observer.progressed(trial.config["trial"].spec, result["fraction"])
 
     def _declined(self, attempt: str, place: Place) -> None:
-        """Put the trial of an attempt back that landed on a GPU that it avoids; Ray lets no one choose among GPUs."""
+        """Put back the trial of an attempt that got a GPU to be avoided, because Ray offers no choice among GPUs."""
         if attempt in self.under_way:
             config = self.under_way.pop(attempt)
             self.running.discard(attempt)
             self.declined[attempt] = config, place
+            self.placed_again.discard(config.spec.id)
             self.attempts.returned(config.spec.id)
 
     def lost(self, attempt: str, trace: str) -> None:
@@ -190,7 +191,7 @@ class Sweep:
     def watch(self) -> None:
         """Stop if every trial fails. Report if nothing can start, and give up ten minutes after the last node is lost.
 
-        A cluster that has had no node for the trials may start one, however long that takes.
+        A cluster that has not had a node for the trials yet may still start one, however long that takes.
         """
         if self.breaker.reason:
             raise InitbenchError(f"{self.breaker.reason}; {_KEPT}")
@@ -228,6 +229,17 @@ class Sweep:
     def _name(self, place: Place) -> str:
         node = self.nodes[place.node].name if place.node in self.nodes else place.node
         return f"GPU {place.gpu} of node {node}" if place.gpu else node
+
+
+def _gpus_within_reach(node: Node, job: Job) -> int:
+    """Return on how many GPUs of a node a trial can be tried; 1 if it needs none.
+
+    Attempts that occupy all shares of the other GPUs also occupy CPUs.
+    """
+    if not job.gpus:
+        return 1
+    trials_at_a_time, trials_per_gpu = int(node.cpus // job.cpus), int(1 / job.gpus)
+    return max(1, min(int(node.gpus), (trials_at_a_time - 1) // trials_per_gpu + 1))
 
 
 def _death(trace: str) -> tuple[str, str]:

@@ -29,10 +29,10 @@ _process: TrialProcess | None = None  # the process of this worker, which runs m
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
     """Run a job with Ray Tune; see `Executor`. Meanwhile all output on ``sys.stdout`` is discarded.
 
-    The address belongs to a running cluster: ``auto`` or HOST:PORT of its head. Without an address, RAY_ADDRESS counts,
-    and if that is not set either, a local cluster is started. An InitbenchError says that no cluster answers, that no
-    node has the resources of a trial, that for ten minutes no such node was there, that every trial fails, or that Ray
-    has ended.
+    The address belongs to a running cluster: ``auto`` or HOST:PORT of its head. Without an address, RAY_ADDRESS is
+    used, and if that is not set either, a local cluster is started. An InitbenchError says that no cluster answers,
+    that no node has the resources of a trial, that for ten minutes no such node was there, that every trial fails, or
+    that Ray has ended.
     """
     address = chosen_address(address)
     with cluster(address), end_with_ray(is_local=address is None) as check_ray:
@@ -46,7 +46,7 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
             raise InitbenchError(lacking)
         if lacking:
             observer.note(f"{lacking}; waiting for a node that has them")
-        # On this machine the driver has checked the data.
+        # The driver has already checked the data on this machine.
         must_check = address is not None or job.gpus
         unusable = unusable_nodes(job, nodes, observer, check_ray) if must_check else frozenset[str]()
         observer.ready()
@@ -109,7 +109,7 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
     trial = config.pop("trial")  # Tune sends its content back, and keeps it
     context = ray.get_runtime_context()
     place = Place(context.get_node_id(), ",".join(context.get_accelerator_ids().get("GPU", [])))
-    while place in trial.avoid:  # occupy the GPU until the trial has got another one; then Tune ends this thread
+    while place in trial.avoid:  # occupy the GPU until the trial has another one; then Tune ends this thread
         tune.report({"avoided": astuple(place)})
         time.sleep(_SECONDS_BETWEEN_REPORTS)
     if any(avoided.gpu for avoided in trial.avoid):

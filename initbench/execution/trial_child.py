@@ -1,7 +1,7 @@
 """The process that runs trials for a worker, one after another; started by `initbench.execution.trial_process`.
 
 ``python -m initbench.execution.trial_child CONNECTION LIFELINE DEVICE SHARE``; the first two are file descriptors, and
-the last is the fraction of a GPU that the trials may use.
+the last is the share of a GPU's memory that the trials may use.
 
 All processes that a trial starts end with it: children, processes in other sessions, and orphans. For this the trial
 runs below two keepers, which run no user code and so survive a crash of the trial:
@@ -30,7 +30,6 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from initbench.execution.failure import failed_record
 from initbench.execution.messages import Outcome
 from initbench.execution.processes import family, resident_bytes
 
@@ -122,8 +121,8 @@ def main(connection: Connection, device: str, share: float) -> None:
             os._exit(1)
         connection.send((kind, value))
 
-    with suppress(Exception):  # a device that does not respond fails the trials
-        worker_device.hold_to_share(device, share)
+    with suppress(Exception):  # on a broken device, each trial fails with the reason
+        worker_device.limit_memory(device, share)
         worker_device.compute(device)
     send("ready", {"environment": known_environment(device), "process": here})
     while True:
@@ -135,14 +134,15 @@ def main(connection: Connection, device: str, share: float) -> None:
         options["on_epoch"] = lambda done, epochs: send("progress", (done, epochs))
         text, error = _attempt(spec, options)
         crowded_out = bool(error) and worker_device.was_crowded_out(device, share, error)
-        worker_device.give_back_memory(device)
+        worker_device.release_memory(device)
         is_broken = bool(error) and worker_device.problem(device) is not None
         send("outcome", Outcome(text, is_broken, crowded_out, _has_left_processes()))
 
 
 def _attempt(spec: TrialSpec, options: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return a trial's record as JSON, and its error. Any exception is the trial's, as Ctrl-C does not arrive here."""
+    """Return a trial's record as JSON, and its error. All exceptions are the trial's: Ctrl-C does not arrive here."""
     from initbench.execution.environment import known_environment
+    from initbench.execution.failure import failed_record
     from initbench.execution.trial import attempt_trial
     from initbench.plugins import first_line
 

@@ -122,7 +122,7 @@ class TrialProcess:
     def _watch(
         self, spec: TrialSpec, on_epoch: Callable[[int, int], None] | None, tell: Callable[[str], None] | None
     ) -> Outcome | TrialRecord:
-        """Return what the process says of its trial, or the record of a failure if it ends or exceeds a limit."""
+        """Return the outcome that the process reports, or the record of a failure if it ends or exceeds a limit."""
         minutes = self.limits.minutes
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         while True:

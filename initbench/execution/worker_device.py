@@ -1,4 +1,4 @@
-"""The device of a worker: its health, and the memory that a trial leaves or may take."""
+"""The device of a worker: whether it computes, and the memory that a trial may take and leaves."""
 
 import gc
 import re
@@ -14,11 +14,11 @@ from initbench.execution.failure import ran_out_of_memory
 from initbench.plugins import first_line
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_NEARLY = 0.98  # CUDA rounds requests up
+_NEARLY = 0.98  # because CUDA rounds requests up
 
 
-def hold_to_share(device: str, share: float) -> None:
-    """Let this process take at most this fraction of the GPU's memory, and keep only one dataset there."""
+def limit_memory(device: str, share: float) -> None:
+    """Limit this process to its share of a GPU's memory, of which it keeps one dataset only."""
     if 0 < share < 1:
         _module(device).set_per_process_memory_fraction(share)
         keep_datasets(1)
@@ -40,8 +40,8 @@ def problem(device: str) -> str | None:
 def compute(device: str) -> None:
     """Compute a convolution and a matrix product with their gradients.
 
-    The first call of a process starts the context of a GPU and its libraries (cuBLAS, cuDNN). That takes seconds, which
-    otherwise count as those of the first trial.
+    The first call in a process starts a GPU's context and libraries (cuBLAS, cuDNN). This takes seconds, which would
+    otherwise count as time of the first trial.
     """
     with torch.inference_mode(mode=False), torch.enable_grad():  # whatever the caller's mode
         kernel, matrix = (torch.ones(shape, device=device, requires_grad=True) for shape in ((2, 1, 3, 3), (2, 1)))
@@ -50,19 +50,19 @@ def compute(device: str) -> None:
     _module(device).synchronize()
 
 
-def give_back_memory(device: str) -> None:
-    """Return the memory that PyTorch keeps for later tensors to the GPU, which other processes may share."""
+def release_memory(device: str) -> None:
+    """Give the memory that PyTorch keeps for later tensors back to the GPU, which other processes may share."""
     if device == "cpu":
         return
     gc.collect()  # cycles of a trial's objects may hold tensors
-    with suppress(Exception):  # a broken context
+    with suppress(Exception):  # the context may be broken
         getattr(_module(device), "empty_cache", lambda: None)()
 
 
 def was_crowded_out(device: str, share: float, error: Mapping[str, str]) -> bool:
-    """Return whether a trial's error says that the GPU's memory ran out before this process had used its share.
+    """Return whether a trial failed because the GPU's memory ran out before this process had used its share.
 
-    Then other processes have taken it. Call this before `give_back_memory`.
+    Then other processes have taken the memory. Call this before `release_memory`.
     """
     if not ran_out_of_memory(error) or not 0 < share < 1:
         return False

@@ -55,9 +55,14 @@ def move(batch: Batch, like: Tensor) -> Batch:
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """Return a tensor on a device; from the CPU to a GPU through pinned memory, so that the host does not wait."""
-    if tensor.device.type == "cpu" and device.type not in {"cpu", "mps", "meta"}:
+    if tensor.device.type == "cpu" and copies_from_pinned_memory(device):
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
+
+
+def copies_from_pinned_memory(device: torch.device) -> bool:
+    """Return whether a device copies from pinned memory while the host goes on."""
+    return device.type not in {"cpu", "mps", "meta"}
 
 
 NOT_FINITE = "is empty or has values that are not finite"

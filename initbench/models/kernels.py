@@ -1,6 +1,6 @@
 """Which kernels PyTorch may choose: with exact or TF32 products, deterministic or not.
 
-It has these switches for the whole process alone, so everything here restores the caller's settings.
+PyTorch has these switches only for the whole process, so everything here restores the caller's settings.
 """
 
 from collections.abc import Iterator

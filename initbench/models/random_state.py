@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 def has_random_state(device: torch.device) -> bool:
-    """Return whether a device has generators of its own, unlike the CPU and ``meta``."""
+    """Return whether a device has generators of its own, as GPUs have; the CPU and ``meta`` have none."""
     return hasattr(getattr(torch, device.type, None), "default_generators")
 
 
 def device_state(device: torch.device) -> Tensor | None:
-    """Return the random state of a device that has one."""
+    """Return a device's random state; None if it has none of its own."""
     return torch.get_device_module(device).get_rng_state(device) if has_random_state(device) else None
 
 

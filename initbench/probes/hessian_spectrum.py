@@ -220,23 +220,20 @@ class _Hessian:
         self.size = sum(parameter.numel() for parameter in over)
         self.products = 0
         self._device = over[0].device
-        # Elsewhere vectors stay on the device, which would wait for two copies of each.
-        self._is_on_host = self._device.type in {"cpu", "mps"}  # MPS has no float64
+        # A GPU keeps its vectors, because it would wait for two copies of each; but MPS has no float64.
+        self._is_on_host = self._device.type in {"cpu", "mps"}
 
     def largest(self, start: Vector, count: int, tolerance: float, most_products: int) -> tuple[Vector, Matrix]:
         if self._is_on_host:
             return largest(self._host_product, start, count, tolerance, most_products)
-        found = lanczos.largest(self._product, self._on_device(start), count, tolerance, most_products)
-        values, vectors = (part.cpu().numpy() for part in found)
-        return values, vectors
+        values, vectors = lanczos.largest(self._product, self._on_device(start), count, tolerance, most_products)
+        return values.cpu().numpy(), vectors.cpu().numpy()
 
     def quadrature(self, start: Vector, steps: int) -> tuple[Vector, Vector]:
         if self._is_on_host:
             return quadrature(self._host_product, start, steps)
-        nodes, weights = (
-            part.cpu().numpy() for part in lanczos.quadrature(self._product, self._on_device(start), steps)
-        )
-        return nodes, weights
+        nodes, weights = lanczos.quadrature(self._product, self._on_device(start), steps)
+        return nodes.cpu().numpy(), weights.cpu().numpy()
 
     def gradient(self) -> Vector:
         return self._to_host(self._mean(lambda loss: loss_gradients(loss, self._over, create_graph=False)))
@@ -253,17 +250,16 @@ class _Hessian:
         return torch.from_numpy(vector).to(self._device)
 
     def _to_host(self, vector: Tensor) -> Vector:
-        values: Vector = vector.cpu().numpy()
-        return values
+        return vector.cpu().numpy()
 
     def _mean(self, derivative: Callable[[Tensor], list[Tensor | None]]) -> Tensor:
         with forked_rng(self._model, self._context.seed, "probe"):
-            found = accumulated(
+            total = accumulated(
                 derivative(differentiable_loss(self._model, inputs, targets, self._context.loss))
                 for inputs, targets in self._batches
             )
-        total = flatten(found, self._over)
-        return (total.cpu() if self._is_on_host else total).double() / len(self._batches)
+        flat = flatten(total, self._over)
+        return (flat.cpu() if self._is_on_host else flat).double() / len(self._batches)
 
 
 def _normal(size: int, random: torch.Generator) -> Vector:

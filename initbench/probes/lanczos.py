@@ -1,6 +1,6 @@
-"""Lanczos iterations on the device of their vectors, which otherwise would travel to the host for each product.
+"""Lanczos iterations on a GPU, which keep their vectors there instead of copying one to the host for each product.
 
-On the CPU `hessian_spectrum` uses ARPACK, by SciPy; here are the same quantities for a GPU, to the same accuracy.
+On the CPU `hessian_spectrum` uses ARPACK through SciPy; these functions compute the same quantities, as accurately.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 Product = Callable[[Tensor], Tensor]
-_LEAST_BASIS = 20  # as ARPACK's in `hessian_spectrum`
+_LEAST_BASIS = 20  # as in `hessian_spectrum`
 _ROUNDING = 1e-12  # √n rounding errors of float64, for n of 20 million
 
 
 def largest(product: Product, start: Tensor, count: int, tolerance: float, most_products: int) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues of largest size of a symmetric matrix, largest first, and their eigenvectors, (n, count).
+    """Return a symmetric matrix's eigenvalues of largest absolute value, largest first, and eigenvectors, (n, count).
 
     Thick-restart Lanczos (Wu & Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602). Each new vector is orthogonalized
     twice against the whole basis, and the projection of the matrix on the basis is kept as computed, so that a restart
@@ -28,9 +28,9 @@ def largest(product: Product, start: Tensor, count: int, tolerance: float, most_
     Args:
         product: multiplies a float64 vector, (n,), by the matrix.
         start: float64, (n,), not 0.
-        count: number of eigenvalues; n if that is less.
+        count: number of eigenvalues; at most n are returned.
         tolerance: relative size of the residuals at which the iteration stops.
-        most_products: limit at which it gives up.
+        most_products: largest number of products, after which it gives up.
 
     Returns:
         The values, NaN for those that have not converged, which come last and have eigenvectors of 0. All are NaN if a
@@ -74,10 +74,10 @@ def largest(product: Product, start: Tensor, count: int, tolerance: float, most_
         basis[kept] = basis[most]
         projection.zero_()
         projection[:kept, :kept] = values[:kept].diag()
-    found, spans = start.new_full((count,), torch.nan), start.new_zeros(size, count)
+    eigenvalues, eigenvectors = start.new_full((count,), torch.nan), start.new_zeros(size, count)
     good = converged.nonzero().flatten()
-    found[: len(good)], spans[:, : len(good)] = values[good], basis[:most].T @ vectors[:, good]
-    return found, spans
+    eigenvalues[: len(good)], eigenvectors[:, : len(good)] = values[good], basis[:most].T @ vectors[:, good]
+    return eigenvalues, eigenvectors
 
 
 def _largest_first(values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,7 +91,7 @@ def quadrature(product: Product, start: Tensor, steps: int) -> tuple[Tensor, Ten
     basis = start.new_zeros(steps + 1, len(start))
     basis[0] = start / start.norm()
     diagonal: list[Tensor] = []
-    beside: list[float] = []
+    subdiagonal: list[float] = []
     for i in range(steps):
         vector = product(basis[i])
         rest, coefficients = _orthogonalized(vector, basis[: i + 1])
@@ -101,10 +101,10 @@ def quadrature(product: Product, start: Tensor, steps: int) -> tuple[Tensor, Ten
         diagonal.append(coefficients[-1])
         if i + 1 == steps or length <= torch.finfo(torch.float64).eps * whole:
             break
-        beside.append(length)
+        subdiagonal.append(length)
         basis[i + 1] = rest / length
-    off_diagonal = start.new_tensor(beside)
-    nodes, vectors = torch.linalg.eigh(torch.stack(diagonal).diag() + off_diagonal.diag(1) + off_diagonal.diag(-1))
+    off = start.new_tensor(subdiagonal)
+    nodes, vectors = torch.linalg.eigh(torch.stack(diagonal).diag() + off.diag(1) + off.diag(-1))
     return nodes, vectors[0].square()
 
 
@@ -115,7 +115,7 @@ def _lengths(*vectors: Tensor) -> list[float]:
 
 
 def _orthogonalized(vector: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what is left of a vector, (n,), orthogonal to a basis, (k, n), and its coefficients in the basis."""
+    """Return the part of a vector, (n,), that is orthogonal to a basis, (k, n), and its coefficients in the basis."""
     first = basis @ vector
     vector = vector - basis.T @ first
     second = basis @ vector

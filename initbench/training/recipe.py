@@ -111,14 +111,15 @@ class Recipe(BaseModel):
             ``tf32`` rounds the factors of float32 products to 10 bits, on GPUs that can (NVIDIA's since Ampere).
             ``bf16`` runs the model under `torch.autocast` in bfloat16; the parameters, the optimizer and the loss stay
             in float32. Initializers and probes always compute in exact float32.
-        deterministic: whether the trial, with initializer and probes, uses only kernels that give equal bits at every
-            run on a GPU (`torch.use_deterministic_algorithms`). An operation that has none fails with its name.
-        cudnn_benchmark: whether cuDNN measures the speed of its convolution kernels in training, on a GPU, and takes
-            the fastest (`torch.backends.cudnn.benchmark`). The choice can differ from run to run, so two trials with
-            one id need not give the same bits.
-        compile: whether training steps run the model through `torch.compile`, with shapes that do not vary; evaluation
-            does not. A compiled model adds in another order, so the numbers differ in their last digits. Each trial
-            compiles anew, which counts as training time. On a CPU it needs a C++ compiler.
+        deterministic: whether the whole trial, with initializer and probes, uses only kernels that give equal bits in
+            each run on a GPU (`torch.use_deterministic_algorithms`). An operation without such a kernel fails the trial
+            with its name.
+        cudnn_benchmark: whether cuDNN measures its convolution kernels in training, on a GPU, and takes the fastest
+            (`torch.backends.cudnn.benchmark`). The choice can differ from run to run, so two trials with one id need
+            not give the same bits.
+        compile: whether training steps run the model through `torch.compile`, once for each shape; evaluation does not.
+            A compiled model adds in another order, so the numbers differ in their last digits. Each trial compiles
+            anew, which counts as training time. On a CPU this needs a C++ compiler.
         activation_checkpointing: whether to keep only the inputs of the model's blocks and recompute the rest in the
             backward pass, to save memory (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). The
             numbers are the same except where the device's kernels are not deterministic, so it is still part of the id.
@@ -228,7 +229,7 @@ class Recipe(BaseModel):
             )
         if self.compile and self.activation_checkpointing:
             raise ArgumentError(
-                "cannot be combined with activation_checkpointing: it chooses itself what is recomputed", "compile"
+                "cannot be combined with activation_checkpointing: the compiler chooses what is recomputed", "compile"
             )
         return self
 

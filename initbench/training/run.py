@@ -28,18 +28,19 @@ CHECK_EVERY = 50
 POSITIONS_PER_BATCH = 2**20
 # Outputs of a forward pass: each token may have one per entry of the vocabulary.
 OUTPUTS_PER_BATCH = 2**26
-# On a GPU a pass over a small batch takes only as long as starting its kernels. Free memory decides nothing, because
-# the batch size changes the last digits. At 4 times, an activation of WRN-28-10 on CIFAR takes 2.7 GB.
-TIMES_ON_A_GPU = 4
+# How much larger batches are on a GPU, where a pass over a small one takes as long as launching its kernels. Free
+# memory must not decide this, because the batch size changes the last digits. At 4, an activation of WRN-28-10 on CIFAR
+# takes 2.7 GB.
+GPU_FACTOR = 4
 
 Entry = dict[str, Any]
 EvaluatedSplit = Literal["test", "validation"]
 
 
 def evaluation_batch_size(task: Task, inputs: Inputs, outputs: int, device: torch.device) -> int:
-    times = 1 if device.type == "cpu" else TIMES_ON_A_GPU
+    factor = 1 if device.type == "cpu" else GPU_FACTOR
     numbers = math.prod(task.output_shape(inputs, outputs))
-    return max(1, min(times * POSITIONS_PER_BATCH // inputs.positions, times * OUTPUTS_PER_BATCH // numbers))
+    return max(1, min(factor * POSITIONS_PER_BATCH // inputs.positions, factor * OUTPUTS_PER_BATCH // numbers))
 
 
 @torch.inference_mode()
@@ -156,7 +157,7 @@ class TrainingRun:
         self.model = model.to(memory_format=self.memory_format)
         self.compute: Callable[[Tensor], Any] = self.model
         if recipe.compile and recipe.trains:
-            torch.compiler.reset()  # of earlier models, which count towards the limit after which nothing is compiled
+            torch.compiler.reset()  # Earlier models count towards the limit after which nothing is compiled.
             self.compute = torch.compile(self.model, dynamic=False)
         self.task = task
         self.dataset = dataset

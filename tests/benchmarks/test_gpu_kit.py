@@ -125,7 +125,7 @@ def test_a_part_that_may_not_end_in_time_is_left_and_one_that_does_not_is_a_fail
     assert time.monotonic() - begun < 30
     late = ("slow", "fail", "", "it did not end before the call's limit of minutes")
     assert gpu.Table.read(out).parts == {"slow": [("first", "pass", "", ""), late]}
-    assert "The time does not suffice for long: run the same command again." in capsys.readouterr().out
+    assert "No time is left for long: run the same command again." in capsys.readouterr().out
 
 
 KILLED = f"""

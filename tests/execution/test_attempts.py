@@ -128,6 +128,14 @@ class TestGpus:
         attempts.failed("t1", Place("a", "0"), {"a": 4, "b": 1}, own_fault=False)
         assert attempts.next().avoid == {A}
 
+    def test_an_unknown_node_is_not_avoided(self):
+        """Ray refuses a selector with an empty name."""
+        attempts = Attempts(["t1"])
+        for place in (Place(""), Place("a", "0")):
+            attempts.next()
+            assert not attempts.failed("t1", place, FOUR, own_fault=False)
+        assert attempts.next().avoid == {Place("a", "0")}
+
     def test_the_only_gpu_is_the_end(self):
         attempts = Attempts(["t1"])
         assert attempts.failed("t1", Place("a", "0"), {"a": 1}, own_fault=False)
@@ -221,6 +229,14 @@ def test_a_trial_for_which_nothing_else_is_left_may_run_where_it_failed():
         attempts.returned(attempt.trial)
     attempts.set_aside = frozenset({gpus[1]})
     assert attempts.next().avoid == {gpus[1]}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "gpus", "share", "reach"), [(4, 2, 1, 2), (1, 2, 1, 1), (4, 2, 0.25, 1), (5, 2, 0.25, 2)]
+)
+def test_without_cpus_for_another_gpu_there_is_none(cpus, gpus, share, reach):
+    node = Node("node", "node", "node", float(cpus), float(gpus))
+    assert ray_sweep._gpus_within_reach(node, Job((), gpus=share)) == reach
 
 
 def test_what_was_to_start_and_did_not_is_next_and_nobody_is_blamed():

@@ -36,9 +36,9 @@ def gpu(monkeypatch):
 def test_a_share_is_a_limit_and_one_dataset_is_kept_there(gpu, monkeypatch):
     kept = []
     monkeypatch.setattr(worker_device, "keep_datasets", kept.append)
-    worker_device.hold_to_share("cuda", 1.0)
+    worker_device.limit_memory("cuda", 1.0)
     assert (gpu, kept) == ({}, [])
-    worker_device.hold_to_share("cuda", 0.25)
+    worker_device.limit_memory("cuda", 0.25)
     assert (gpu, kept) == ({"share": 0.25}, [1])
 
 
@@ -87,7 +87,7 @@ def test_how_libraries_say_that_the_memory_of_a_gpu_does_not_suffice(error, ran_
 
 
 def test_memory_is_given_back(gpu):
-    worker_device.give_back_memory("cuda")
+    worker_device.release_memory("cuda")
     assert gpu == {"emptied": True}
 
 
@@ -130,7 +130,7 @@ def test_a_process_holds_its_share_and_gives_memory_back_after_each_trial(monkey
     def answer(value, *keys):
         return lambda *arguments: (events.append((*keys, *arguments)), value)[1]
 
-    answers = {"hold_to_share": None, "compute": None, "give_back_memory": None, "problem": "broken"}
+    answers = {"limit_memory": None, "compute": None, "release_memory": None, "problem": "broken"}
     for name, value in answers.items():
         monkeypatch.setattr(worker_device, name, answer(value, name))
     monkeypatch.setattr(worker_device, "was_crowded_out", answer(True, "was_crowded_out"))
@@ -139,10 +139,10 @@ def test_a_process_holds_its_share_and_gives_memory_back_after_each_trial(monkey
         monkeypatch.setattr(f"faulthandler.{enable}", lambda *_, **__: None)
     trial_child.main(Connection(), "cuda", 0.5)
     assert events == [
-        *[("hold_to_share", "cuda", 0.5), ("compute", "cuda"), "ready"],
-        *[("give_back_memory", "cuda"), "outcome"],
+        *[("limit_memory", "cuda", 0.5), ("compute", "cuda"), "ready"],
+        *[("release_memory", "cuda"), "outcome"],
         # What is free counts before memory is given back, and health last.
-        *[("was_crowded_out", "cuda", 0.5, RAN_OUT), ("give_back_memory", "cuda"), ("problem", "cuda"), "outcome"],
+        *[("was_crowded_out", "cuda", 0.5, RAN_OUT), ("release_memory", "cuda"), ("problem", "cuda"), "outcome"],
     ]
 
 
@@ -154,8 +154,8 @@ def test_computing_needs_no_gradients_of_the_caller_and_moves_no_random_state():
 
 
 def test_the_cpu_has_nothing_of_this():
-    worker_device.hold_to_share("cpu", 0.0)
-    worker_device.give_back_memory("cpu")
+    worker_device.limit_memory("cpu", 0.0)
+    worker_device.release_memory("cpu")
     assert worker_device.problem("cpu") is None
 
 
