@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 import initbench
 from initbench.data.load import data_root
@@ -142,6 +143,7 @@ def break_context(_):
     """As a failed assertion in a CUDA kernel that nothing waits for: everything fails from the next trial on."""
     if "INITBENCH_TEST_REPAIRED" not in os.environ:
         nn.Module.to = fail_to_move
+        functional.conv2d = fail_to_compute
 
 
 def break_context_and_fail(model):
@@ -151,8 +153,12 @@ def break_context_and_fail(model):
 
 def fail_to_move(model, device=None, **others):
     if device is not None:
-        raise RuntimeError("CUDA error: device-side assert triggered\nCUDA kernel errors might be reported later")
+        fail_to_compute()
     return MOVE(model, **others)
+
+
+def fail_to_compute(*_, **__):
+    raise RuntimeError("CUDA error: device-side assert triggered\nCUDA kernel errors might be reported later")
 
 
 FAULTS = {
