@@ -120,10 +120,12 @@ def paired(
 
 
 def seconds(function: Callable[[], object]) -> float:
-    """Return how long a call takes, in seconds, with no garbage of earlier calls to collect."""
+    """Return how long a call takes on the host and the GPU, in seconds, with no garbage of earlier calls to collect."""
     gc.collect()
+    _wait_for_gpu()
     start = time.perf_counter()
     function()
+    _wait_for_gpu()
     return time.perf_counter() - start
 
 
@@ -169,6 +171,12 @@ def main(measure: Callable[[int, bool], Sequence[Row]], description: str | None,
     result = Result(tuple(rows), machine(threads))
     print(result.to_json() if options.json else result.to_markdown())
     sys.exit(0 if result.within else 1)
+
+
+def _wait_for_gpu() -> None:
+    torch = sys.modules.get("torch")  # a benchmark of the command line needs none
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def _seconds(value: float | None) -> str:

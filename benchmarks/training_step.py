@@ -9,6 +9,7 @@ processor with avx512_bf16 or AMX; on another its row has no bound.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import timing
 import torch
@@ -89,23 +90,16 @@ def reference_loop(model: nn.Module, images: Tensor, labels: Tensor) -> Callable
     return epoch
 
 
-def initbench_loop(model: nn.Module, images: Tensor, labels: Tensor, precision: Precision) -> Callable[[], float]:
+def initbench_loop(model: nn.Module, images: Tensor, labels: Tensor, **recipe: Any) -> Callable[[], float]:
     """Return the same by initbench's `train`, which ends an epoch with an evaluation: here, of one image."""
     split = Split(images, labels)
     one, none = Split(images[:1], labels[:1]), Split(images[:0], labels[:0])
     dataset = Dataset("random", "classification", Inputs((3, 32, 32)), 10, Splits(split, none, one))
-    recipe = Recipe(
-        epochs=1,
-        batch_size=BATCH,
-        lr=LR,
-        momentum=MOMENTUM,
-        schedule="constant",
-        channels_last=True,
-        precision=precision,
-    )
+    plain = {"epochs": 1, "batch_size": BATCH, "lr": LR, "momentum": MOMENTUM, "schedule": "constant"}
+    how = Recipe(**(plain | {"channels_last": True} | recipe))
 
     def epoch() -> float:
-        result = train(model, dataset, recipe, seed=0)
+        result = train(model, dataset, how, seed=0)
         if result.diverged:
             raise ArithmeticError("the training diverged, so that fewer steps were timed")
         return float(result.metrics["train_loss"])
@@ -125,7 +119,8 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:
     """Return a row for float32 and one for bf16."""
     torch.manual_seed(0)
     depth, width, steps = (10, 1, 1) if quick else (16, 4, 2)
-    images, labels = torch.randn(steps * BATCH, 3, 32, 32), torch.randint(10, (steps * BATCH,))
+    count = 8 if quick else steps * BATCH
+    images, labels = torch.randn(count, 3, 32, 32), torch.randint(10, (count,))
     bounds: dict[Precision, float | None] = {"fp32": 1.0, "bf16": None if bf16_is_emulated() else 0.65}
     rows = []
     for precision, bound in bounds.items():
@@ -134,7 +129,7 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:
         reference = ReferenceNetwork(depth, width)
         same_network(model, reference)
         pairs = timing.paired(
-            initbench_loop(model, images, labels, precision), reference_loop(reference, images, labels), runs
+            initbench_loop(model, images, labels, precision=precision), reference_loop(reference, images, labels), runs
         )
         case = f"step of WRN-{depth}-{width}, {precision} channels_last against fp32 NCHW"
         rows.append(timing.Row.of_pairs(case, pairs, bound, per=steps))

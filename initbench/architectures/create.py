@@ -12,6 +12,7 @@ from initbench.architectures.rewrite import put_in
 from initbench.arguments import nearest
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
+from initbench.models import random_state
 from initbench.models.batches import zero_inputs
 from initbench.plugins import first_line
 from initbench.randomness import derive_seed
@@ -56,9 +57,8 @@ def create_model(
     known = scheme_names(component)
     if scheme not in known:
         raise InitbenchError(f"scheme: unknown scheme {scheme!r}{nearest(scheme, known)}")
-    # Only the CPU generator is seeded and restored: touching the GPUs' generators would start a context on each.
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(derive_seed(seed, "weights", "construction"))
+    # Besides the CPU's generator, only the default device's: touching another GPU's would start a context there.
+    with random_state.forked(torch.get_default_device(), seed=derive_seed(seed, "weights", "construction")):
         resolved, inputs = component.resolve(arguments), inputs or Inputs(tuple(input_shape))
         return build_model(component, resolved, inputs, num_classes, scheme)
 

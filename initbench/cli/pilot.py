@@ -1,6 +1,7 @@
 """`initbench plan SUITE --pilot`: hours and cost of the missing trials, from the ledger and from short trials."""
 
 import math
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from initbench.comparing.treatments import standings
 from initbench.data.load import load_dataset
 from initbench.errors import InitbenchError
 from initbench.execution.environment import environment
+from initbench.execution.executor import TRIAL_ENVIRONMENT, device_of
 from initbench.execution.trial import attempt_trial
 from initbench.ledger import Ledger, TrialRecord
 from initbench.registry import INITIALIZERS
@@ -137,9 +139,10 @@ def plan_pilot(
         raise dataset.origin.error(str(dataset.absent)) from dataset.absent
     if price is not None and not price >= 0:
         raise InitbenchError(f"--price must be at least 0, got {price:g}")
-    device = "cuda" if suite.resources.gpus else "cpu"
+    device = device_of(suite.resources.gpus)
     if device == "cuda" and not torch.cuda.is_available():
         raise InitbenchError("--pilot: the trials need a GPU (resources.gpus), and this machine has none")
+    os.environ |= TRIAL_ENVIRONMENT | os.environ  # as the process of a trial has it
     records = list(Ledger(folder).records([]))
     missing = plan.missing({record.id: record.status for record in records})
     here = environment(device)

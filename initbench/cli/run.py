@@ -45,7 +45,8 @@ ExecutorOption = Annotated[
     ExecutorName, typer.Option(help="ray: Ray Tune; in-process: one trial after another, for debugging.")
 ]
 Address = Annotated[
-    str | None, typer.Option(help="Address of a running Ray cluster: auto or HOST:PORT.", metavar="ADDRESS")
+    str | None,
+    typer.Option(help="Address of a running Ray cluster: auto or HOST:PORT; else RAY_ADDRESS.", metavar="ADDRESS"),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Largest number of trials at the same time.", metavar="N")]
 

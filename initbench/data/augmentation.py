@@ -6,6 +6,7 @@ Random numbers are drawn on the CPU, so that every device gets the same ones; ap
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -52,18 +53,18 @@ def draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], g
 
 def _draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], generator: torch.Generator) -> Tensor:
     height, width = shape
-    area, ratio, top, left = torch.rand(4, count, ATTEMPTS, generator=generator, dtype=torch.float64)
+    area, ratio, top, left = torch.rand(4, count, ATTEMPTS, generator=generator, dtype=torch.float64, device="cpu")
     area = height * width * (scale[0] + (scale[1] - scale[0]) * area)
     low, high = (math.log(bound) for bound in RATIO)
     ratio = torch.exp(low + (high - low) * ratio)
     widths, heights = (area * ratio).sqrt().round().long(), (area / ratio).sqrt().round().long()
     fits = (widths > 0) & (widths <= width) & (heights > 0) & (heights <= height)
     first = fits.byte().argmax(1)
-    rows = torch.arange(count)
+    rows = torch.arange(count, device="cpu")
     heights, widths, top, left = (drawn[rows, first] for drawn in (heights, widths, top, left))
     top, left = (top * (height - heights + 1)).long(), (left * (width - widths + 1)).long()
     drawn = torch.stack([top, left, heights, widths], 1)
-    return torch.where(fits.any(1, keepdim=True), drawn, torch.tensor(_middle(height, width)))
+    return torch.where(fits.any(1, keepdim=True), drawn, torch.tensor(_middle(height, width), device="cpu"))
 
 
 def _middle(height: int, width: int) -> list[int]:
@@ -72,7 +73,7 @@ def _middle(height: int, width: int) -> list[int]:
     return [(height - h) // 2, (width - w) // 2, h, w]
 
 
-def random_resized_crop(inputs: Tensor, boxes: Tensor, size: tuple[int, int]) -> Tensor:
+def random_resized_crop(inputs: Tensor, boxes: Tensor, size: Sequence[int]) -> Tensor:
     """Return a box of each image (N, C, H, W), resized to `size` (bilinear, antialiased).
 
     The boxes, from `draw_boxes`, are on the CPU, because reading sizes from a device would wait for it.

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from initbench.data import augmentation as augment
 from initbench.data.dataset import Samples
+from initbench.models.batches import to_device
 from initbench.randomness import derive_seed, generator
 
 
@@ -80,13 +81,15 @@ class TrainingBatches:
         options, sizes = self.augmentation, self._sizes()
         skipped, self._left_out = self._left_out, 0
         self._begun, self._taken = self._streams(), skipped
-        permutation = torch.randperm(len(self.split), generator=self._generators["order"])
+        permutation = torch.randperm(len(self.split), generator=self._generators["order"], device="cpu")
         order = torch.split(permutation.to(self.split.index_device), sizes)
         drawn = self._drawn(sizes)
         if options.mixup:
-            permutations = [torch.randperm(len(part), generator=self._generators["partners"]) for part in order]
+            partners = self._generators["partners"]
+            permutations = [torch.randperm(len(part), generator=partners, device="cpu") for part in order]
             pairs = torch.split(torch.cat(permutations).to(self.split.device), sizes)
-        taken = self.split.batches(order[skipped:], uncropped=options.random_resized_crop is not None)
+        boxes = drawn.pop("boxes", None)
+        taken = self.split.batches(order[skipped:], None if boxes is None else boxes[skipped:])
         for i, (samples, targets) in enumerate(taken, start=skipped):
             self._taken = i + 1
             inputs = self._augmented(samples, {name: parts[i] for name, parts in drawn.items()})
@@ -129,21 +132,19 @@ class TrainingBatches:
                 n, (height, width), options.random_resized_crop, streams["resized_crop"]
             )
         if options.crop:
-            drawn["windows"] = torch.randint(2 * options.crop + 1, (n, 2), generator=streams["crop"]).to(device)
+            windows = torch.randint(2 * options.crop + 1, (n, 2), generator=streams["crop"], device="cpu")
+            drawn["windows"] = windows.to(device)
         if options.flip:
-            drawn["mirrored"] = (torch.rand(n, generator=streams["flip"]) < 0.5).to(device)
+            drawn["mirrored"] = (torch.rand(n, generator=streams["flip"], device="cpu") < 0.5).to(device)
         if options.cutout:
             sides = self.split.sample_shape[-2:]
-            centres = [torch.randint(side, (n,), generator=streams["cutout"]) for side in sides]
+            centres = [torch.randint(side, (n,), generator=streams["cutout"], device="cpu") for side in sides]
             drawn["squares"] = torch.stack(centres, 1).to(device)
         return {name: torch.split(values, sizes) for name, values in drawn.items()}
 
     def _augmented(self, inputs: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
-        """Return one batch after all augmentations except mixup."""
+        """Return one batch after all augmentations except mixup and random resized crops."""
         options = self.augmentation
-        if options.random_resized_crop:
-            height, width = self.split.sample_shape[-2:]
-            inputs = augment.random_resized_crop(inputs, drawn["boxes"], (height, width))
         if options.crop:
             inputs = augment.crop(inputs, drawn["windows"], options.crop)
         if options.flip:
@@ -164,9 +165,9 @@ def endless_batches(split: Samples, batch_size: int, order: torch.Generator) -> 
 
 
 def _endless_order(split: Samples, batch_size: int, order: torch.Generator) -> Iterator[Tensor]:
-    waiting = torch.empty(0, dtype=torch.int64)
+    waiting = torch.empty(0, dtype=torch.int64, device="cpu")
     while True:
         while len(waiting) < batch_size:
-            waiting = torch.cat([waiting, torch.randperm(len(split), generator=order)])
-        yield waiting[:batch_size].to(split.index_device)
+            waiting = torch.cat([waiting, torch.randperm(len(split), generator=order, device="cpu")])
+        yield to_device(waiting[:batch_size], split.index_device)
         waiting = waiting[batch_size:]

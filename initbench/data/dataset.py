@@ -52,18 +52,27 @@ class Samples(ABC):
         """Return the inputs and targets of some samples, given by their indices (int64, on `index_device`)."""
 
     def batches(
-        self,
-        order: Iterable[Tensor | slice],
-        *,
-        uncropped: bool = False,
+        self, order: Iterable[Tensor | slice], boxes: Iterable[Tensor] | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield `take` for each part of an order; later parts may be read ahead.
 
         Args:
             order: the indices of each batch; may be endless.
-            uncropped: whether to return images of `uncropped_shape`, to be cropped at random.
+            boxes: for each batch, the boxes of `random_resized_crop` within images of `uncropped_shape`; None for
+                images as `take` returns them.
         """
-        return map(self.take, order)
+        from initbench.data.augmentation import random_resized_crop
+
+        if boxes is None:
+            yield from map(self.take, order)
+            return
+        for samples, boxes_of_batch in zip(order, boxes, strict=True):
+            inputs, targets = self._take_uncropped(samples)
+            yield random_resized_crop(inputs, boxes_of_batch, self.sample_shape[-2:]), targets
+
+    def _take_uncropped(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Return some samples as `take` does, but images of `uncropped_shape`."""
+        return self.take(samples)
 
     @abstractmethod
     def to(self, device: torch.device | str) -> Samples:
@@ -91,7 +100,7 @@ class Split(Samples):
         """Return the inputs and targets of some samples, given by their indices (int64, on the split's device)."""
         return self.inputs[samples], self.targets[samples]
 
-    def to(self, device: torch.device | str) -> Split:
+    def to(self, device: torch.device | str) -> Samples:
         """Return the split on a device."""
         return Split(self.inputs.to(device), self.targets.to(device))
 

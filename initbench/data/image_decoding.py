@@ -89,7 +89,7 @@ def decode(path: Path | str, state: State | None = None) -> Tensor:
         if state is not None and state_of(os.fstat(file.fileno())) != state:
             raise OSError("it has changed since the trial began")
         warnings.simplefilter("ignore")  # Pillow's about palettes and about large images
-        with Image.open(file) as image:
+        with Image.open(file) as image, torch.device("cpu"):  # whatever the default device
             return transforms.pil_to_tensor(image.convert("RGB"))
 
 
@@ -124,7 +124,7 @@ class Decoder(Dataset[object]):
 
 
 def in_order(
-    dataset: Dataset[object], batches: Iterable[list[File]], workers: int, *, pinned: bool = False
+    dataset: Dataset[object], batches: Iterable[object], workers: int, *, pinned: bool = False
 ) -> Iterator[object]:
     """Yield a dataset's result for one batch of files after another; no random number is drawn.
 
@@ -142,7 +142,8 @@ def in_order(
         # The default would draw a seed from the global stream, which dropout also uses.
         generator=torch.Generator(),
     )
-    return iter(loader)
+    with torch.device("cpu"):  # whatever the default device: it draws a seed, on the default device by default
+        return iter(loader)
 
 
 def _as_it_is(made: object) -> object:
@@ -175,6 +176,6 @@ def mapped_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     epoch of 71 batches of 25 MB took 1.7 GB although only two batches were alive at a time.
     """
     if not math.prod(shape):
-        return torch.zeros(shape, dtype=dtype)
-    size = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
+        return torch.zeros(shape, dtype=dtype, device="cpu")
+    size = math.prod(shape) * dtype.itemsize
     return torch.frombuffer(mmap.mmap(-1, size), dtype=dtype).view(shape)

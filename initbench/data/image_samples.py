@@ -1,8 +1,9 @@
 """The images of a dataset's splits: decoded once and held as bytes, or decoded on each use.
 
-Both give the same numbers: `take` computes its result from the same bytes by the same operations on the device. The
-results of one look at every file, which images are readable and the mean and deviation, are cached in the user's cache
-folder by the content of the files.
+Both give the same numbers: `take` computes its result from the same bytes by the same operations on the device. With a
+GPU, random resized crops are an exception: images decoded on each use are cropped on the CPU, by the processes that
+decode, and images in memory on the GPU, so the last digits can differ. The results of one look at every file, which
+images are readable and the mean and deviation, are cached in the user's cache folder by the content of the files.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from torch.utils.data import Dataset
 from torchvision.transforms.v2 import functional as transforms
 
 from initbench.data import cache
+from initbench.data.augmentation import random_resized_crop
 from initbench.data.content import Content
 from initbench.data.dataset import Samples, Splits
 from initbench.data.image_decoding import (
@@ -39,6 +41,7 @@ from initbench.data.image_decoding import (
     unreadable_now,
 )
 from initbench.errors import DataError
+from initbench.models.batches import copies_from_pinned_memory
 
 # By default, images are held in memory if all splits together take at most this many bytes.
 MEMORY = 2**31
@@ -101,16 +104,13 @@ class ImagesInMemory(_Images):
         return tuple(self.images.shape[1:])
 
     def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
-        return self._take(samples, uncropped=False)
-
-    def batches(self, order: Iterable[Tensor | slice], *, uncropped: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        return (self._take(samples, uncropped=uncropped) for samples in order)
-
-    def _take(self, samples: Tensor | slice, *, uncropped: bool) -> tuple[Tensor, Tensor]:
         images = self.images[samples]
-        if not uncropped and self.uncropped_shape != self.sample_shape:
+        if self.uncropped_shape != self.sample_shape:
             images = self.framing.crop(images)
         return self.standardization(images), self.targets[samples]
+
+    def _take_uncropped(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
+        return self.standardization(self.images[samples]), self.targets[samples]
 
     def to(self, device: torch.device | str) -> ImagesInMemory:
         return replace(
@@ -146,13 +146,15 @@ class StreamedImages(_Images):
         return 3, self.framing.resize, self.framing.resize
 
     def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
-        return next(self._stream([samples], 0, uncropped=False))
+        return next(self._stream([samples], None, workers=0))
 
-    def batches(self, order: Iterable[Tensor | slice], *, uncropped: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        return self._stream(order, self.workers, uncropped=uncropped)
+    def batches(
+        self, order: Iterable[Tensor | slice], boxes: Iterable[Tensor] | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        return self._stream(order, boxes, self.workers)
 
     def _stream(
-        self, order: Iterable[Tensor | slice], workers: int, *, uncropped: bool
+        self, order: Iterable[Tensor | slice], boxes: Iterable[Tensor] | None, workers: int
     ) -> Iterator[tuple[Tensor, Tensor]]:
         waiting: deque[Tensor] = deque()  # the targets of batches that are being decoded
 
@@ -161,17 +163,20 @@ class StreamedImages(_Images):
                 waiting.append(self.classes[samples])
                 yield [File(self.names[i], self.states[i]) for i in self._indices(samples)]
 
-        decoder = Decoder(self.root, self.framing, uncropped=uncropped)
-        pinned = self.device.type == "cuda"
-        for images in in_order(decoder, files(), workers, pinned=pinned):
+        pinned = copies_from_pinned_memory(self.device)
+        decoder = Decoder(self.root, self.framing, uncropped=boxes is not None)
+        if boxes is None:
+            read = in_order(decoder, files(), workers, pinned=pinned)
+        else:
+            cropped = _Cropped(decoder, self.standardization.to("cpu"))
+            read = in_order(cropped, zip(files(), boxes, strict=True), workers, pinned=pinned)
+        for images in read:
             if isinstance(images, Failure):
                 raise unreadable_now(self.root, images)
             assert isinstance(images, Tensor)
-            targets = waiting.popleft()
-            yield (
-                self.standardization(images.to(self.device, non_blocking=pinned), mapped=True),
-                targets.to(self.device, non_blocking=pinned),
-            )
+            targets = waiting.popleft().to(self.device, non_blocking=pinned)
+            inputs = images.to(self.device, non_blocking=pinned)
+            yield self.standardization(inputs, mapped=True) if boxes is None else inputs, targets
 
     def _indices(self, samples: Tensor | slice) -> Iterable[int]:
         if isinstance(samples, slice):
@@ -180,6 +185,22 @@ class StreamedImages(_Images):
 
     def to(self, device: torch.device | str) -> StreamedImages:
         return replace(self, targets=self.targets.to(device), standardization=self.standardization.to(device))
+
+
+class _Cropped(Dataset[object]):
+    """Decodes batches of files and crops each image to its box, in the processes that decode."""
+
+    def __init__(self, decoder: Decoder, standardization: Standardization) -> None:
+        self.decoder, self.standardization = decoder, standardization
+
+    def __getitem__(self, batch: tuple[list[File], Tensor]) -> object:
+        """Return standardized images, float32 (N, 3, image_size, image_size), or the first `Failure`."""
+        files, boxes = batch
+        images = self.decoder[files]
+        if not isinstance(images, Tensor):
+            return images
+        size = [self.decoder.framing.image_size] * 2
+        return random_resized_crop(self.standardization(images, mapped=True), boxes, size)
 
 
 @dataclass(frozen=True)

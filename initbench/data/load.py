@@ -7,15 +7,14 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from initbench.data.dataset import Dataset, Splits
 from initbench.errors import ArgumentError, DataError
 from initbench.plugins import first_line
 from initbench.registry import DATASETS, Component, DatasetTraits, Description
-
-if TYPE_CHECKING:
-    import torch
 
 
 def data_root() -> Path:
@@ -47,19 +46,25 @@ def load_dataset(
     resolved = component.resolve(arguments)
     wanted = describe_component(component, resolved).content if content is None else content
     # A kept dataset had the expected content when it was read; changes of its files since then are not noticed.
-    return _load(component, json.dumps(component.plain(resolved), sort_keys=True), str(device), data_root(), wanted)
+    return _kept(component, json.dumps(component.plain(resolved), sort_keys=True), str(device), data_root(), wanted)
 
 
 def describe_component(component: Component[DatasetTraits], resolved: Mapping[str, Any]) -> Description:
     try:
-        return component.traits.describe(**resolved)
+        with torch.device("cpu"):
+            return component.traits.describe(**resolved)
     except ArgumentError:
         raise
     except ValueError as error:
         raise ArgumentError(first_line(error)) from error
 
 
-@lru_cache(maxsize=4)
+def keep_datasets(most: int) -> None:
+    """Keep this many datasets of those that `load_dataset` loads from now on."""
+    global _kept  # noqa: PLW0603  # a cache of another size
+    _kept = lru_cache(maxsize=most)(_load)
+
+
 def _load(
     component: Component[DatasetTraits],
     arguments: str,
@@ -70,7 +75,8 @@ def _load(
     resolved = component.resolve(json.loads(arguments))
     description = describe_component(component, resolved)
     _check_content(component.name, description.content, content)
-    splits = component.call(resolved)
+    with torch.device("cpu"):  # whatever the default device; a dataset is read there and then moved
+        splits = component.call(resolved)
     # Again, because files may have changed in between.
     _check_content(component.name, describe_component(component, resolved).content, content)
     if not isinstance(splits, Splits):
@@ -85,3 +91,6 @@ def _load(
 def _check_content(name: str, actual: str | None, wanted: str | None) -> None:
     if actual != wanted:
         raise DataError(f"{name}: the data differ from those that the trials were planned with: {actual}, not {wanted}")
+
+
+_kept = lru_cache(maxsize=4)(_load)

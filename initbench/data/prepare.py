@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from initbench.arguments import check_optional_count
-from initbench.data.dataset import Split, Splits
+from initbench.data.dataset import Samples, Split, Splits
 from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
 from initbench.registry import Description
@@ -138,13 +140,57 @@ def prepare(
     Raises:
         DataError: a channel of the training images is constant.
     """
-    splits = [Split(_resize(images, image_size), targets.long()) for images, targets in (train, validation, test)]
-    deviation, mean = torch.std_mean(splits[0].inputs, (0, 2, 3), correction=0, keepdim=True)
+    resized = [_resize(images, image_size) for images, _ in (train, validation, test)]
+    deviation, mean = torch.std_mean(resized[0], (0, 2, 3), correction=0, keepdim=True)
     if not deviation.all():
-        raise DataError(f"{name}: a channel of the {len(splits[0])} training images is constant")
-    for split in splits:
-        split.inputs.sub_(mean).div_(deviation)
+        raise DataError(f"{name}: a channel of the {len(resized[0])} training images is constant")
+    splits: list[Samples] = []
+    for inputs, (images, targets) in zip(resized, (train, validation, test), strict=True):
+        inputs.sub_(mean).div_(deviation)
+        if images.dtype == torch.uint8 and image_size is None:
+            splits.append(ImagesFromBytes(inputs, targets.long(), mean, deviation))
+        else:
+            splits.append(Split(inputs, targets.long()))
     return Splits(*splits)
+
+
+@dataclass(frozen=True)
+class ImagesFromBytes(Split):
+    """Standardized images whose pixels were bytes. A GPU, which trials may share, holds them as bytes.
+
+    Attributes:
+        mean: the mean that was subtracted from the pixels, float32 (1, C, 1, 1).
+        deviation: the standard deviation by which they were then divided, float32 (1, C, 1, 1).
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def to(self, device: torch.device | str) -> Samples:
+        """Return the split on a device; the images that `take` returns are the same bit for bit."""
+        if torch.device(device).type == "cpu":
+            return self
+        pixels = (self.inputs * self.deviation).add_(self.mean).round_().to(torch.uint8)  # exact: off by at most 1e-4
+        return _ImagesAsBytes(*(tensor.to(device) for tensor in (self.targets, pixels, self.mean, self.deviation)))
+
+
+@dataclass(frozen=True)
+class _ImagesAsBytes(Samples):
+    targets: Tensor
+    pixels: Tensor
+    mean: Tensor
+    deviation: Tensor
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        return tuple(self.pixels.shape[1:])
+
+    def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
+        inputs = self.pixels[samples].to(torch.float32).sub_(self.mean).div_(self.deviation)
+        return inputs, self.targets[samples]
+
+    def to(self, device: torch.device | str) -> _ImagesAsBytes:
+        return _ImagesAsBytes(*(tensor.to(device) for tensor in (self.targets, self.pixels, self.mean, self.deviation)))
 
 
 def _resize(images: Tensor, size: int | None) -> Tensor:

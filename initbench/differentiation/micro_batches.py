@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from initbench.arguments import check_count
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
+from initbench.models import random_state
 from initbench.models.batches import Batch, LossFunction
 from initbench.models.calls import mean_loss, running_on, tensor_of
 from initbench.models.state import batch_norms, forgetful, uses_batch_statistics
@@ -186,5 +187,5 @@ def _near(first: Tensor, second: Tensor, power: float) -> bool:
 
 def _random_states(like: Tensor) -> list[Tensor]:
     """Return the states of the global generators that a model may use on a tensor's device."""
-    states = [torch.get_rng_state()]
-    return [*states, torch.cuda.get_rng_state(like.device)] if like.is_cuda else states
+    states = torch.get_rng_state(), random_state.device_state(like.device)
+    return [state for state in states if state is not None]

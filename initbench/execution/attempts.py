@@ -1,36 +1,48 @@
-"""Which trial is tried next and on which nodes, and whether a failure is due to the trial or to the node.
+"""Which trial is tried next and where, and whether a failure is due to the trial or to a node or a GPU.
 
-A trial that fails on one node is tried on others, on at most `_NODES_PER_TRIAL` nodes. If it succeeds elsewhere, the
-failure counts against the first node; if it fails everywhere, it counts against the trial. A node is set aside if
-`_FAILURES` different trials in a row failed there while another node finished some of them.
+A trial that fails on one node is tried on others, or on other GPUs if there are no other nodes, in at most
+`_PLACES_PER_TRIAL` places. If it succeeds elsewhere, the failure counts against the first place; if it fails
+everywhere, it counts against the trial. A place is set aside if `_FAILURES` different trials in a row failed there
+while another place finished some of them.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-_NODES_PER_TRIAL = 3
+_PLACES_PER_TRIAL = 3
 _FAILURES = 3
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A node, or one of its GPUs. Names that are unknown are empty."""
+
+    node: str
+    gpu: str = ""
 
 
 @dataclass(frozen=True)
 class Attempt:
     trial: str
-    avoid: frozenset[str] = frozenset()  # nodes on which it must not run
+    avoid: frozenset[Place] = frozenset()  # where it must not run
 
 
 class Attempts:
-    """The queue of trials and the state of the nodes; independent of Ray."""
+    """The queue of trials and the state of the places; independent of Ray. No trial runs on `unusable` nodes."""
 
-    def __init__(self, trials: Iterable[str]) -> None:
+    def __init__(self, trials: Iterable[str], unusable: frozenset[str] = frozenset()) -> None:
         self._waiting = deque(trials)
         self._again: deque[str] = deque()
         self._left = len(self._waiting)
-        self._failed_on: dict[str, list[str]] = defaultdict(list)  # trials that are not done
-        self._in_a_row: dict[str, set[str]] = defaultdict(set)  # node → trials that failed there since it finished one
-        self._good: set[str] = set()  # nodes that have finished a trial
-        self.set_aside: frozenset[str] = frozenset()
+        self._failed_on: dict[str, list[Place]] = defaultdict(list)  # trials that are not done
+        self._avoid: dict[str, frozenset[Place]] = {}  # likewise
+        self._in_a_row: dict[Place, set[str]] = defaultdict(set)  # trials that failed there since it finished one
+        self._good: set[Place] = set()  # where a trial has finished
+        self._nodes: Mapping[str, int] = {}
+        self._unusable = frozenset(map(Place, unusable))
+        self.set_aside = self._unusable
 
     @property
     def done(self) -> bool:
@@ -45,47 +57,62 @@ class Attempts:
         if not waiting:
             return None
         trial = waiting.popleft()
-        return Attempt(trial, self.set_aside.union(self._failed_on.get(trial, ())) - {""})
+        avoid = self.set_aside | self._avoid.get(trial, frozenset())
+        if all(_is_avoided(node, gpus, avoid) for node, gpus in self._nodes.items()):
+            avoid = self.set_aside  # where the trial has not failed, nothing is left
+        whole_nodes = {Place(node) for node, gpus in self._nodes.items() if _is_avoided(node, gpus, avoid)}
+        return Attempt(trial, avoid | whole_nodes)
 
     def returned(self, trial: str) -> None:
         """Put a trial that could not be started back to the front of the queue."""
         self._again.appendleft(trial)
 
-    def succeeded(self, trial: str, node: str) -> None:
-        self._good.add(node)
-        self._in_a_row[node].clear()
+    def succeeded(self, trial: str, place: Place) -> None:
+        self._good.add(place)
+        self._in_a_row[place].clear()
         self._end(trial)
 
-    def failed(self, trial: str, node: str, nodes: AbstractSet[str], *, own_fault: bool) -> bool:
-        """Return whether the failure of a trial on a node is final; otherwise it is tried again.
+    def failed(self, trial: str, place: Place, nodes: Mapping[str, int], *, own_fault: bool) -> bool:
+        """Return whether the failure of a trial in a place is final; otherwise it is tried again.
 
-        An unknown node has an empty name; `nodes` are all nodes that could run the trial. `own_fault` means that the
-        trial exceeded a limit, which it would do elsewhere, too.
+        `nodes` are all nodes that could run the trial, each with its number of GPUs, or 1 if the trial needs none.
+        `own_fault` means that the trial exceeded a limit, which it would do elsewhere, too.
         """
+        self._nodes = nodes
         tried = self._failed_on[trial]
-        tried.append(node)
-        elsewhere = nodes - self.set_aside - set(tried)
-        ends = own_fault or len(tried) >= _NODES_PER_TRIAL or not elsewhere
+        tried.append(place)
+        avoid = self.set_aside.union(tried)
+        left = {node for node, gpus in nodes.items() if not _is_avoided(node, gpus, avoid)}
+        ends = own_fault or len(tried) >= _PLACES_PER_TRIAL or not left
         if ends:
             for trials in self._in_a_row.values():
                 trials.discard(trial)
             self._end(trial)
         else:
-            self._in_a_row[node].add(trial)
+            tried_nodes = {there.node for there in tried}
+            self._avoid[trial] = frozenset(map(Place, tried_nodes) if left - tried_nodes else tried) - {Place("")}
+            self._in_a_row[place].add(trial)
             self._again.append(trial)
             self._judge()
         return ends
 
     def _end(self, trial: str) -> None:
         self._failed_on.pop(trial, None)
+        self._avoid.pop(trial, None)
         self._left -= 1
         self._judge()
 
     def _judge(self) -> None:
-        """Set nodes aside, but never the last good one, and readmit nodes whose trials failed elsewhere, too."""
-        bad = {node for node, trials in self._in_a_row.items() if node and len(trials) >= _FAILURES}
+        """Set places aside, but never the last good one, and readmit those whose trials failed elsewhere, too."""
+        bad = {place for place, trials in self._in_a_row.items() if place.node and len(trials) >= _FAILURES}
         aside = self.set_aside & bad
-        for node in sorted(bad - aside):
-            if self._good - aside - {node, ""}:
-                aside |= {node}
-        self.set_aside = aside
+        for place in sorted(bad - aside):
+            if self._good - aside - {place, Place("")}:
+                aside |= {place}
+        self.set_aside = aside | self._unusable
+
+
+def _is_avoided(node: str, gpus: int, avoid: AbstractSet[Place]) -> bool:
+    """Return whether a whole node or each of its GPUs is avoided."""
+    there = {place.gpu for place in avoid if place.node == node}
+    return "" in there or len(there) >= gpus

@@ -104,10 +104,11 @@ def run_suite(
         beside = {"incompatible": incompatible_entries(plan.refused), "defaults": suite.defaults}
         files = _text(suite), suite.resolved() | beside
         checkpoints = None if suite.checkpoints is None else CheckpointFolder(suite, suite.checkpoints, folder)
-        recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints)
+        gpus = suite.resources.gpus
+        recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints, gpus)
         job = Job(
             missing,
-            gpus=suite.resources.gpus,
+            gpus=gpus,
             plugins=plugins,
             workers=workers,
             checkpoints=None if checkpoints is None else checkpoints.settings,
@@ -144,7 +145,9 @@ def _run(suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: 
     if not recorder.missing:
         recorder.ready()
     while missing := recorder.missing:
-        _run_round(suite, execute, recorder, replace(job, trials=missing))
+        # Trials that failed in an earlier run are last: if they stopped it, the others still get their turn.
+        trials = sorted(missing, key=lambda trial: recorder.statuses.get(trial.id) == "failed")
+        _run_round(suite, execute, recorder, replace(job, trials=trials))
         ran |= {trial.id for trial in missing}
         if replan is None:
             break

@@ -45,6 +45,14 @@ class Observer:
         """A one-line message for the user."""
 
 
+TRIAL_ENVIRONMENT = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""What libraries read in the environment when a trial's process starts; values that the user has set take precedence.
+
+The first makes cuBLAS deterministic, as `recipe.deterministic` requires. The second keeps `torch.compile` from starting
+processes, which would outlive the trial.
+"""
+
+
 @dataclass(frozen=True)
 class Job:
     trials: Sequence[TrialSpec]  # in the order of their start
@@ -55,6 +63,11 @@ class Job:
     networks: SharedNetworks | None = None
     checkpoints: CheckpointSettings | None = None
     limits: Limits = NO_LIMITS  # of each attempt at a trial; the in-process executor does not enforce them
+
+
+def device_of(gpus: float) -> str:
+    """Return the device of a trial with this share of a GPU; PyTorch calls AMD's GPUs ``cuda``, too."""
+    return "cuda" if gpus else "cpu"
 
 
 class Executor(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from initbench.comparing.formatting import counted
 from initbench.errors import ArgumentError, DataError
 from initbench.execution.environment import differences, environment
+from initbench.execution.executor import device_of
 from initbench.ledger import TrialRecord
 from initbench.suite.document import Origin
 from initbench.suite.load import Suite
@@ -19,12 +20,28 @@ def notes(
 ) -> Iterator[str]:
     """Check the data of a run, and yield notes for the user, one line each."""
     if missing:
+        _check_device(suite, missing)
         yield from check_data(suite, missing)
         yield from _of_emulation(suite, missing)
     yield from _of_what_is_there(plan, records)
     yield from (f"skipped {line}" for line in skipped[:_MOST_NAMED])
     if len(skipped) > _MOST_NAMED:
         yield f"skipped {len(skipped) - _MOST_NAMED} more"
+
+
+def _check_device(suite: Suite, missing: Iterable[TrialSpec]) -> None:
+    import torch
+
+    from initbench.training.refusals import check_device
+
+    device = device_of(suite.resources.gpus)
+    if device == "cuda" and not torch.cuda.is_available():  # a node of the cluster may have one, and checks it
+        return
+    for trial in missing:
+        try:
+            check_device(trial.recipe, device)
+        except ArgumentError as error:
+            raise Origin(suite.document, ("recipe",)).argument_error(error) from error
 
 
 def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
@@ -67,7 +84,7 @@ def _of_emulation(suite: Suite, missing: Iterable[TrialSpec]) -> Iterator[str]:
 
     from initbench.training.precision import bf16_is_emulated
 
-    device = "cuda" if suite.resources.gpus else "cpu"
+    device = device_of(suite.resources.gpus)
     # On a cluster, this process may have no GPU.
     if (device == "cpu" or torch.cuda.is_available()) and bf16_is_emulated(device):
         yield (

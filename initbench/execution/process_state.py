@@ -7,10 +7,12 @@ seconds, and a switch that a plug-in sets in one of them must not change the num
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
+
+from initbench.models import random_state
+from initbench.models.kernels import float32_products, kernel_choice
 
 # From malloc.h of glibc. Its largest threshold for blocks mapped one by one is 32 MiB.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -32,27 +34,25 @@ def keep_freed_memory() -> None:
 
 
 @contextmanager
-def process_state(threads: int, device: torch.device) -> Iterator[None]:
+def process_state(threads: int, device: torch.device, *, deterministic: bool = False) -> Iterator[None]:
     """Set everything that the numbers depend on, and the global random state; restore both at the end.
 
-    This includes the CPU threads of an operation, because 1 and 2 threads give different sums.
+    This includes the CPU threads of an operation, because 1 and 2 threads give different sums. Float32 is exact;
+    training alone may choose another precision.
     """
     keep_freed_memory()  # it changes no number, and cannot be given back
-    cudnn = torch.backends.cudnn
     states: tuple[tuple[Callable[[Any], None], Any, Any], ...] = (  # (setter, before, during)
         (torch.set_num_threads, torch.get_num_threads(), threads),
         (torch.set_default_dtype, torch.get_default_dtype(), torch.float32),
-        (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision(), "highest"),
-        (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled(), False),
-        (partial(setattr, cudnn, "benchmark"), cudnn.benchmark, False),
     )
     for give, _, during in states:
         give(during)
     try:
         # So readers of the global stream get the same values, whichever trial ran before.
-        with torch.enable_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with torch.enable_grad(), random_state.forked(device):
             torch.manual_seed(0)
-            yield
+            with float32_products(), kernel_choice(deterministic=deterministic):
+                yield
     finally:
         for give, before, _ in states:
             give(before)

@@ -31,8 +31,9 @@ _SETTINGS = {
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's own snapshots grow with the sweep, and the ledger replaces them
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "TUNE_MAX_PENDING_TRIALS_PG": "16",
 }
+# Trials that wait for a worker. They tell a cluster's autoscaler how many nodes are wanted; 200 is Ray's own default.
+_PENDING_LOCALLY, _PENDING = "16", "200"
 _SECONDS_TO_ANSWER = 5.0
 _SECONDS_OF_A_CONNECTION = 5.0
 _SECONDS_TO_COME_BACK = 2.0
@@ -70,10 +71,10 @@ def alive_nodes() -> list[Node]:
     ]
 
 
-def check_resources(job: Job, nodes: Sequence[Node]) -> None:
-    """Refuse a trial that no single node can run; it would wait for ever."""
+def lack(job: Job, nodes: Sequence[Node]) -> str:
+    """Return why no single node can run a trial; an empty text if one can."""
     if any(node.fits(job) for node in nodes):
-        return
+        return ""
     for key, name, wanted, has in (
         ("cpus", "CPU", job.cpus, [node.cpus for node in nodes]),
         ("gpus", "GPU", job.gpus, [node.gpus for node in nodes]),
@@ -81,13 +82,16 @@ def check_resources(job: Job, nodes: Sequence[Node]) -> None:
         most = max(has, default=0.0)
         if wanted > most:
             most_of_one = f" on {len(nodes)} nodes, {most:g} at most on one of them" if len(nodes) > 1 else ""
-            raise InitbenchError(
-                f"resources.{key}: {wanted:g} asked for, but the cluster has {sum(has):g} {name}s{most_of_one}"
-            )
-    raise InitbenchError(
+            return f"resources.{key}: {wanted:g} asked for, but the cluster has {sum(has):g} {name}s{most_of_one}"
+    return (
         f"resources: a trial asks for {job.cpus:g} CPUs and {job.gpus:g} GPUs, and none of the cluster's "
         f"{counted(len(nodes), 'node')} has both"
     )
+
+
+def may_grow(job: Job, nodes: Sequence[Node]) -> bool:
+    """Return whether no node has any CPU, or any GPU if trials need one: the cluster may still start such nodes."""
+    return not any(node.cpus for node in nodes) or (job.gpus > 0 and not any(node.gpus for node in nodes))
 
 
 @contextmanager
@@ -95,6 +99,7 @@ def cluster(address: str | None) -> Iterator[None]:
     """Join a cluster, or start a local one without an address, and leave it at the end. Ray prints nothing."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = _PENDING_LOCALLY if address is None else _PENDING
     import ray
 
     _check_address(address)
@@ -112,7 +117,7 @@ def cluster(address: str | None) -> Iterator[None]:
                     configure_logging=True,
                 )
         except (ConnectionError, ValueError, RuntimeError) as error:
-            what = "Ray does not start here" if address is None else f"--address {address}: no Ray cluster answers"
+            what = "Ray does not start here" if address is None else f"{_source(address)}: no Ray cluster answers"
             raise InitbenchError(f"{what}: {first_line(error)}") from error
         started = sorted(set(family(os.getpid())) - before) if address is None else []
         # Ray also logs a trial's error, with its own frames.
@@ -184,18 +189,30 @@ def _shut_down(
             gc.enable()
 
 
+def chosen_address(option: str | None) -> str | None:
+    """Return the address of the cluster to join, from the option or from RAY_ADDRESS; None starts a local cluster."""
+    address = option or os.environ.get("RAY_ADDRESS")
+    return None if address == "local" else address or None
+
+
+def _source(address: str) -> str:
+    return f"RAY_ADDRESS={address}" if os.environ.get("RAY_ADDRESS") == address else f"--address {address}"
+
+
 def _check_address(address: str | None) -> None:
     """Refuse an address at which nothing listens; Ray itself would try for minutes."""
-    if address is not None and address.startswith("ray://"):
+    if address is None:
+        return
+    if "://" in address:
         # Ray Client runs Tune on the head, which does not have our ledger.
-        raise InitbenchError(f"--address {address}: give HOST:PORT of the head, or auto on a machine of the cluster")
-    host, colon, port = (address or "").rpartition(":")
+        raise InitbenchError(f"{_source(address)}: give HOST:PORT of the head, or auto on a machine of the cluster")
+    host, colon, port = address.rpartition(":")
     if not colon:
         return  # no port: a name such as `auto`, which Ray looks up on this machine
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, ValueError) as error:
-        raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
+        raise InitbenchError(f"{_source(address)}: no Ray cluster answers: {first_line(error)}") from error
 
 
 class RayEndedError(BaseException):

@@ -7,209 +7,50 @@ starting one takes seconds; each runs the trials in a process that it watches, s
 
 import json
 import os
-import re
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
-from initbench.execution.attempts import Attempts
-from initbench.execution.executor import Job, Observer
-from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
-from initbench.execution.ray_cluster import Node, alive_nodes, check_resources, cluster, end_with_ray
+from initbench.execution.attempts import Place
+from initbench.execution.executor import Job, Observer, device_of
+from initbench.execution.ray_check import unusable_nodes
+from initbench.execution.ray_cluster import alive_nodes, chosen_address, cluster, end_with_ray, lack, may_grow
+from initbench.execution.ray_sweep import Sweep
 from initbench.execution.trial_process import TrialProcess
-from initbench.ledger import TrialRecord
-from initbench.suite.spec import TrialSpec
 
-_SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
-_SECONDS_WITHOUT_A_NODE = 600.0
 _SECONDS_BETWEEN_REPORTS = 2.0
 _process: TrialProcess | None = None  # the process of this worker, which runs many trials
-
-
-@dataclass(frozen=True)
-class TrialConfig:
-    """The configuration of a trial for Tune. Its text is short, because Tune writes it in several places."""
-
-    spec: TrialSpec
-    avoid: frozenset[str]
-
-    def __repr__(self) -> str:
-        return self.spec.id[:12]
-
-    def __deepcopy__(self, _: Any) -> Self:
-        return self  # it is immutable, and Tune would copy it several times for each trial
-
-
-class Sweep:
-    """The trials of a job while they run.
-
-    `check_ray` raises an error that Ray's own code does not catch if Ray has ended. With `named_nodes` records name the
-    node of the cluster on which they ran.
-    """
-
-    def __init__(self, job: Job, observer: Observer, check_ray: Callable[[], None], *, named_nodes: bool) -> None:
-        self.job = job
-        self.observer = observer
-        self.check_ray = check_ray
-        self.named_nodes = named_nodes
-        self.specs = {spec.id: spec for spec in job.trials}
-        self.attempts = Attempts(self.specs)
-        self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
-        self.running: set[str] = set()
-        self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
-        self.reasons: dict[str, str] = {}  # node → the last failure there that was tried again
-        self.nodes: dict[str, Node] = {}
-        self.looked = 0.0
-        self.stalled_since: float | None = None
-
-    def next(self, attempt: str) -> TrialConfig | None:
-        """Return the next attempt, under this name; None if nothing can start now."""
-        if self.job.workers is not None and len(self.under_way) >= self.job.workers:
-            return None
-        following = self.attempts.next()
-        if following is None:
-            return None
-        self.under_way[attempt] = TrialConfig(self.specs[following.trial], following.avoid)
-        return self.under_way[attempt]
-
-    def started(self, attempt: str) -> None:
-        self.running.add(attempt)
-        self.observer.started(self.under_way[attempt].spec)
-
-    def ended(self, attempt: str, record: TrialRecord, node: str) -> None:
-        """Process an attempt's record: it becomes the trial's record, or the trial is tried again elsewhere."""
-        if attempt not in self.under_way:
-            return
-        del self.under_way[attempt]
-        self.running.discard(attempt)
-        nodes = self._look_at_nodes()
-        if len(nodes) == 1:
-            [node] = nodes
-        name = self._name(node)
-        if self.named_nodes and name:
-            record = replace(record, environment={"host": name} | record.environment | {"node": name})
-        before = self.attempts.set_aside
-        if record.error is None:
-            self.attempts.succeeded(record.id, node)
-            ends = True
-        else:
-            hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
-            fitting = {n.id for n in nodes.values() if n.fits(self.job)}
-            own_fault = record.error["type"] in (TIME_LIMIT, MEMORY_LIMIT)
-            ends = self.attempts.failed(record.id, node, fitting, own_fault=own_fault)
-            if not ends:
-                self.hosts[record.id] = hosts
-                self.reasons[node] = f"{record.error['type']}: {record.error['message']}"
-            elif len(hosts) > 1:
-                error = record.error | {"message": f"{record.error['message']} (failed on {', '.join(hosts)})"}
-                record = replace(record, error=error)
-        for aside in sorted(self.attempts.set_aside - before):
-            why = self.reasons[aside]
-            self.observer.note(f"node {self._name(aside)} is set aside, because trials in a row failed there: {why}")
-        for back in sorted(before - self.attempts.set_aside):
-            self.observer.note(f"node {self._name(back)} takes trials again: its failures also occurred elsewhere")
-        if ends:
-            self.observer.finished(record)
-
-    def reported(self, trial: Any, result: dict[str, Any]) -> None:
-        if "record" in result:
-            record = TrialRecord(**json.loads(result.pop("record")))
-            self.ended(trial.trial_id, record, result["node"])
-        elif "note" in result:
-            self.observer.note(result["note"])
-        elif "fraction" in result:
-            self.observer.progressed(trial.config["trial"].spec, result["fraction"])
-
-    def lost(self, attempt: str, trace: str) -> None:
-        if attempt not in self.under_way:
-            return
-        spec = self.under_way[attempt].spec
-        kind, message = _death(trace)
-        address = re.search(r"^\s*ip: (\S+)$", trace, re.MULTILINE) or re.search(r"\(IP: (\S+), ID: ", trace)
-        nodes = self._look_at_nodes() | self.nodes
-        there = [node for node in nodes.values() if address and node.address == address.group(1)]
-        node = there[0].id if len(there) == 1 else ""
-        where = {"host": there[0].name} if node else {}
-        self.ended(attempt, failed_record(spec, kind, message, trace, where), node)
-
-    def cut_off(self, trace: str) -> None:
-        """Process that Ray ended all running trials: they are lost, and those that waited for a worker start again.
-
-        The node that the trace names is taken as the node of all of them.
-        """
-        for attempt in list(self.under_way):
-            if attempt in self.running:
-                self.lost(attempt, trace)
-            else:
-                self.attempts.returned(self.under_way.pop(attempt).spec.id)
-
-    def watch(self) -> None:
-        """Report if nothing can start, and give up after ten minutes."""
-        self.check_ray()  # Tune calls this after each step, and calls Ray in the next one
-        now = time.monotonic()
-        if now - self.looked < _SECONDS_BETWEEN_LOOKS:
-            return
-        nodes = self._look_at_nodes()
-        fitting = {node.id for node in nodes.values() if node.fits(self.job)}
-        if self.running or not self.under_way or any(fitting - trial.avoid for trial in self.under_way.values()):
-            self.stalled_since = None
-            return
-        aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
-        what = "no node of the cluster can take the remaining trials" + (f" (set aside: {aside})" if aside else "")
-        if self.stalled_since is None:
-            self.stalled_since = now
-            self.observer.note(f"{what}; waiting for one")
-        elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
-            raise InitbenchError(f"{what}; finished trials are kept, and the same command continues")
-
-    def _look_at_nodes(self) -> dict[str, Node]:
-        """Return the nodes that are alive, checked from time to time; names of nodes that are gone are remembered."""
-        self.check_ray()
-        now = time.monotonic()
-        if not self.nodes or now - self.looked >= _SECONDS_BETWEEN_LOOKS:
-            self.looked = now
-            self.alive = {node.id: node for node in alive_nodes()}
-            self.nodes |= self.alive
-        return self.alive
-
-    def _name(self, node: str) -> str:
-        return self.nodes[node].name if node in self.nodes else node
-
-
-def _death(trace: str) -> tuple[str, str]:
-    """Return why a worker's trial died, as a kind and one line, from Ray's report."""
-    memory = re.search(r"running low on memory.* was (\S+) used / (\S+) limit", trace)
-    if memory:
-        return WORKER_LOST, (
-            f"its machine ran low on memory ({memory.group(1)} of {memory.group(2)} were taken), so Ray killed it; "
-            "with --workers fewer trials run at the same time"
-        )
-    detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
-    if detail:
-        return WORKER_LOST, f"the worker process died (killed, out of memory, or exited): {detail.group(1)}"
-    return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray killed the trial without giving a reason"
 
 
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
     """Run a job with Ray Tune; see `Executor`. Meanwhile all output on ``sys.stdout`` is discarded.
 
-    The address belongs to a running cluster: ``auto`` or HOST:PORT of its head; without an address a local cluster is
-    started. An InitbenchError says that no cluster answers, that no node has the resources of a trial, that for ten
-    minutes no such node was there, or that Ray has ended.
+    The address belongs to a running cluster: ``auto`` or HOST:PORT of its head. Without an address, RAY_ADDRESS is
+    used, and if that is not set either, a local cluster is started. An InitbenchError says that no cluster answers,
+    that no node has the resources of a trial, that for ten minutes no such node was there, that every trial fails, or
+    that Ray has ended.
     """
+    address = chosen_address(address)
     with cluster(address), end_with_ray(is_local=address is None) as check_ray:
         from ray import tune
         from ray.exceptions import OutOfMemoryError
         from ray.tune.search import Searcher
 
-        check_resources(job, alive_nodes())
+        nodes = alive_nodes()
+        lacking = lack(job, nodes)
+        if lacking and (address is None or not may_grow(job, nodes)):
+            raise InitbenchError(lacking)
+        if lacking:
+            observer.note(f"{lacking}; waiting for a node that has them")
+        # The driver has already checked the data on this machine.
+        must_check = address is not None or job.gpus
+        unusable = unusable_nodes(job, nodes, observer, check_ray) if must_check else frozenset[str]()
         observer.ready()
-        sweep = Sweep(job, observer, check_ray, named_nodes=address is not None)
+        sweep = Sweep(job, observer, check_ray, named_nodes=address is not None, unusable=unusable)
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
         placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["trial"].avoid))
@@ -224,7 +65,10 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                         trial_dirname_creator=lambda trial: trial.trial_id,  # Tune's default contains the configuration
                     ),
                     run_config=tune.RunConfig(
-                        storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]
+                        storage_path=storage,
+                        verbose=0,
+                        callbacks=[_callback(tune.Callback, sweep)],
+                        stop=_stopper(tune.Stopper, sweep),
                     ),
                 )
                 try:
@@ -237,13 +81,14 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                     sweep.cut_off(str(error.__cause__))
 
 
-def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
+def _placement(cpus: float, gpus: float, avoid: frozenset[Place]) -> Any:
     from ray import tune
 
     resources = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
-    if not avoid:
+    nodes = sorted(place.node for place in avoid if not place.gpu)
+    if not nodes:
         return tune.PlacementGroupFactory([resources])
-    elsewhere = {"ray.io/node-id": f"!in({','.join(sorted(avoid))})"}
+    elsewhere = {"ray.io/node-id": f"!in({','.join(nodes)})"}
     return tune.PlacementGroupFactory([resources], bundle_label_selector=[elsewhere])
 
 
@@ -262,14 +107,20 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
             tune.report({"fraction": done / epochs})
 
     trial = config.pop("trial")  # Tune sends its content back, and keeps it
+    context = ray.get_runtime_context()
+    place = Place(context.get_node_id(), ",".join(context.get_accelerator_ids().get("GPU", [])))
+    while place in trial.avoid:  # occupy the GPU until the trial has another one; then Tune ends this thread
+        tune.report({"avoided": astuple(place)})
+        time.sleep(_SECONDS_BETWEEN_REPORTS)
+    if any(avoided.gpu for avoided in trial.avoid):
+        tune.report({"placed": True})
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
-        _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits)
+        _process = TrialProcess(device_of(job.gpus), job.limits, job.gpus)
     networks = None if job.networks is None else job.networks.of(trial.spec)
     options = {"plugins": job.plugins, "checkpoints": job.checkpoints, "networks": networks}
     record = _process.run(trial.spec, on_epoch, lambda message: tune.report({"note": message}), options)
-    node = ray.get_runtime_context().get_node_id()
-    tune.report({"record": json.dumps(record.to_json()), "node": node})
+    tune.report({"record": json.dumps(record.to_json()), "place": astuple(place), "was_fresh": _process.was_fresh})
 
 
 def _searcher(base: type[Any], sweep: Sweep) -> Any:
@@ -299,6 +150,25 @@ def _searcher(base: type[Any], sweep: Sweep) -> Any:
             pass
 
     return OneByOne(sweep)
+
+
+def _stopper(base: type[Any], sweep: Sweep) -> Any:
+    """Return a Tune stopper that ends the attempts that do nothing but occupy a GPU."""
+
+    class Stopper(base):  # type: ignore[misc]  # known only once Ray is imported
+        def __init__(self, sweep: Sweep) -> None:
+            self.sweep = sweep
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {}  # see `_callback`
+
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return "avoided" in result and self.sweep.may_leave(trial_id)
+
+        def stop_all(self) -> bool:
+            return False
+
+    return Stopper(sweep)
 
 
 def _callback(base: type[Any], sweep: Sweep) -> Any:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from initbench.comparing.labels import tuned_keys
@@ -55,6 +56,7 @@ class Recorder(Observer):
         progress: Progress,
         asked: Asked | None = None,
         checkpoints: CheckpointFolder | None = None,
+        gpus: float = 0.0,
     ) -> None:
         self._take(plan, missing, records)
         self.ledger = ledger
@@ -68,6 +70,7 @@ class Recorder(Observer):
         self.file = ProgressFile(ledger)
         self.networks: NetworkKeeper | None = None
         self.checkpoints = checkpoints
+        self.gpus = gpus
         self.told: set[str] = set()
 
     def _take(self, plan: Plan, missing: tuple[TrialSpec, ...], records: Mapping[str, TrialRecord]) -> None:
@@ -143,6 +146,8 @@ class Recorder(Observer):
         self.progress.progressed(spec, fraction)
 
     def finished(self, record: TrialRecord) -> None:
+        if self.gpus:
+            record = replace(record, environment=record.environment | {"gpu_share": self.gpus})
         try:
             self.ledger.write(record)
         except InitbenchError as error:

@@ -103,8 +103,9 @@ class SharedNetworks:
         name = self.names.get(spec.id)
         if name is None or not self.folder.is_there():
             return None
-        here = environment(device.type)
-        return self.folder.path / f"{name}.{digest({key: here[key] for key in DECISIVE})[:16]}.pt"
+        here = environment(str(device))
+        decisive = {key: here[key] for key in DECISIVE if key in here}
+        return self.folder.path / f"{name}.{digest(decisive)[:16]}.pt"
 
 
 class NetworkKeeper:
@@ -153,13 +154,14 @@ class NetworkKeeper:
 def network_name(spec: TrialSpec) -> str:
     """Return a hash of all parts of a trial that its initialization reads; device and versions are added elsewhere.
 
-    It is the identity without probes and recipe, with the threads, and with the optimizer and its learning rate if the
-    initializer, or its base, declares that it reads them.
+    It is the identity without probes and recipe, with the threads and `deterministic`, and with the optimizer and its
+    learning rate if the initializer, or its base, declares that it reads them.
     """
     read = {key: value for key, value in spec.identity.items() if key not in {"probes", "recipe"}}
     reads = reads_optimizer(spec.initializer.name, spec.initializer.arguments)
     optimizer = [spec.recipe.optimizer, spec.recipe.lr] if reads else []
-    return digest(read | {"threads": spec.recipe.threads, "optimizer": optimizer})
+    kernels = {"deterministic": True} if spec.recipe.deterministic else {}
+    return digest(read | {"threads": spec.recipe.threads, "optimizer": optimizer} | kernels)
 
 
 def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:

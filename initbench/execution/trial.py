@@ -16,7 +16,7 @@ from initbench.data.batches import endless_batches
 from initbench.data.dataset import Dataset
 from initbench.data.load import load_dataset
 from initbench.execution.checkpoints import CheckpointSettings, TrialCheckpoints
-from initbench.execution.environment import environment, known_environment
+from initbench.execution.environment import known_environment, trial_environment
 from initbench.execution.failure import failed_record
 from initbench.execution.process_state import process_state
 from initbench.execution.shared_networks import Initialization, SharedNetworks
@@ -32,6 +32,7 @@ from initbench.tasks import find_task
 from initbench.tasks.describe import describe_task
 from initbench.training.checkpoint import CheckpointError
 from initbench.training.loop import train
+from initbench.training.refusals import check_device
 from initbench.training.run import EvaluatedSplit
 
 
@@ -68,7 +69,9 @@ def _run_trial(
 ) -> TrialRecord:
     timing: dict[str, float] = {}
     evaluated: EvaluatedSplit = "validation" if spec.phase == "search" else "test"
-    with process_state(spec.recipe.threads, device), _timed(timing, "total"):
+    check_device(spec.recipe, device)
+    state = process_state(spec.recipe.threads, device, deterministic=spec.recipe.deterministic)
+    with state, _timed(timing, "total"):
         with _timed(timing, "data"):
             dataset = load_dataset(spec.dataset.name, spec.dataset.all_arguments, device, spec.dataset.content)
         model = _build(spec, dataset).to(device)
@@ -105,7 +108,7 @@ def _run_trial(
         history=training.history,
         initialization=before["initialization"],
         probes=before["probes"],
-        environment=environment(device.type) | dict(dataset.facts),
+        environment=trial_environment(spec.recipe, str(device)) | dict(dataset.facts),
         timing=timing | training.speed | {"ended_at": time.time()},
     )
 
@@ -128,7 +131,7 @@ def attempt_trial(
         described = {name: getattr(record, name) for name in ("task", "metrics", "history", "initialization", "probes")}
         record = replace(record, **with_visible_text(described))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
-        here = known_environment(torch.device(device).type)
+        here = known_environment(str(device))
         return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc(), here)
     return record
 

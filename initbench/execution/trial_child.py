@@ -1,6 +1,7 @@
 """The process that runs trials for a worker, one after another; started by `initbench.execution.trial_process`.
 
-``python -m initbench.execution.trial_child CONNECTION LIFELINE DEVICE``; the first two are file descriptors.
+``python -m initbench.execution.trial_child CONNECTION LIFELINE DEVICE SHARE``; the first two are file descriptors, and
+the last is the share of a GPU's memory that the trials may use.
 
 All processes that a trial starts end with it: children, processes in other sessions, and orphans. For this the trial
 runs below two keepers, which run no user code and so survive a crash of the trial:
@@ -29,6 +30,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from initbench.execution.messages import Outcome
 from initbench.execution.processes import family, resident_bytes
 
 if TYPE_CHECKING:
@@ -104,14 +106,12 @@ def _leave_as(code: int) -> NoReturn:
     os._exit(abs(code))
 
 
-def main(connection: Connection, device: str) -> None:
-    """Send ``ready``; then run each trial that is received and send its progress and record.
-
-    A trial that leaves processes behind is the last: they end with this process, before another trial runs beside them.
-    """
+def main(connection: Connection, device: str, share: float) -> None:
+    """Send ``ready``; then run each trial that is received and send its progress and its `Outcome`."""
     # Prints the traceback of a crash or a hang on the standard error, which the worker reads.
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    from initbench.execution import worker_device
     from initbench.execution.environment import known_environment
 
     here = os.getpid()
@@ -121,6 +121,9 @@ def main(connection: Connection, device: str) -> None:
             os._exit(1)
         connection.send((kind, value))
 
+    with suppress(Exception):  # on a broken device, each trial fails with the reason
+        worker_device.limit_memory(device, share)
+        worker_device.compute(device)
     send("ready", {"environment": known_environment(device), "process": here})
     while True:
         try:
@@ -129,22 +132,27 @@ def main(connection: Connection, device: str) -> None:
             return
         options["tell"] = lambda message: send("note", message)
         options["on_epoch"] = lambda done, epochs: send("progress", (done, epochs))
-        text = _attempt(spec, options)
-        send("last record" if _has_left_processes() else "record", text)
+        text, error = _attempt(spec, options)
+        crowded_out = bool(error) and worker_device.was_crowded_out(device, share, error)
+        worker_device.release_memory(device)
+        is_broken = bool(error) and worker_device.problem(device) is not None
+        send("outcome", Outcome(text, is_broken, crowded_out, _has_left_processes()))
 
 
-def _attempt(spec: TrialSpec, options: dict[str, Any]) -> str:
-    """Return a trial's record as JSON; any exception comes from the trial: Ctrl-C does not reach this process."""
+def _attempt(spec: TrialSpec, options: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return a trial's record as JSON, and its error. All exceptions are the trial's: Ctrl-C does not arrive here."""
     from initbench.execution.environment import known_environment
     from initbench.execution.failure import failed_record
     from initbench.execution.trial import attempt_trial
     from initbench.plugins import first_line
 
     try:
-        return json.dumps(attempt_trial(spec, **options).to_json())
+        record = attempt_trial(spec, **options)
+        return json.dumps(record.to_json()), record.error or {}
     except BaseException as error:  # noqa: BLE001  # see above
         message, here = first_line(error) or "the trial raised it", known_environment(options["device"])
-        return json.dumps(failed_record(spec, type(error).__name__, message, traceback.format_exc(), here).to_json())
+        record = failed_record(spec, type(error).__name__, message, traceback.format_exc(), here)
+        return json.dumps(record.to_json()), record.error or {}
 
 
 def _has_left_processes() -> bool:
@@ -157,4 +165,4 @@ def _has_left_processes() -> bool:
 
 if __name__ == "__main__":
     go_below_keepers(*map(int, sys.argv[1:3]))
-    main(Connection(int(sys.argv[1])), sys.argv[3])
+    main(Connection(int(sys.argv[1])), sys.argv[3], float(sys.argv[4]))

@@ -2,8 +2,8 @@
 
 A crash (a segmentation fault, a kill by the kernel for lack of memory, ``os._exit``), a hang, or too much memory ends
 only this process, and the record says which. All processes of the trial end with it, see
-`initbench.execution.trial_child`. Starting a process takes seconds, so it runs many trials and is replaced only if it
-has ended, or if a trial has left a process running.
+`initbench.execution.trial_child`. Starting a process takes seconds, so it runs many trials. It is replaced if it has
+ended, if a trial has left a process running, or if its device no longer computes.
 """
 
 import json
@@ -21,8 +21,9 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from initbench.execution.executor import NO_LIMITS, Limits
+from initbench.execution.executor import NO_LIMITS, TRIAL_ENVIRONMENT, Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
+from initbench.execution.messages import Outcome
 from initbench.execution.processes import family, memory_of
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
@@ -36,10 +37,12 @@ _TRACE_BYTES = 20_000
 class TrialProcess:
     """A process that runs trials; it is replaced after it has ended."""
 
-    def __init__(self, device: str, limits: Limits = NO_LIMITS) -> None:
+    def __init__(self, device: str, limits: Limits = NO_LIMITS, share: float = 1.0) -> None:
         self.device = device
         self.limits = limits
+        self.share = share  # of a GPU
         self.environment: dict[str, Any] = {"host": platform.node()}
+        self.was_fresh = True  # the last trial was the first of its process
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
 
@@ -50,25 +53,47 @@ class TrialProcess:
         tell: Callable[[str], None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> TrialRecord:
-        """Run one trial and return its record, a ``failed`` one if the process ended or exceeded a limit."""
-        if self._process is None:
-            failure = self._start()
-            if failure:
-                return self._failed(spec, WORKER_LOST, failure)
-        fresh, self._used = not self._used, True
-        try:
-            self._connection.send((spec, {"device": self.device} | (options or {})))
-        except OSError:
-            return self._failed(spec, WORKER_LOST, self._death())
-        record = self._watch(spec, on_epoch, tell)
-        if not fresh and record.error and record.error["type"] == MEMORY_LIMIT:
-            # The memory that earlier trials left in the process does not count.
-            return self.run(spec, on_epoch, tell, options)
+        """Run one trial and return its record, a ``failed`` one if the process ended or exceeded a limit.
+
+        A trial that may have failed because of other trials runs once more in a fresh process.
+        """
+        record, may_be_hit = self._attempt(spec, on_epoch, tell, options)
+        if may_be_hit:
+            self.close()
+            record, _ = self._attempt(spec, on_epoch, tell, options)
         return record
 
     def close(self) -> None:
         if self._process is not None:
             self._end()
+
+    def _attempt(
+        self,
+        spec: TrialSpec,
+        on_epoch: Callable[[int, int], None] | None,
+        tell: Callable[[str], None] | None,
+        options: dict[str, Any] | None,
+    ) -> tuple[TrialRecord, bool]:
+        """Return the record of an attempt, and whether it may have failed because of other trials."""
+        if self._process is None:
+            failure = self._start()
+            if failure:
+                return self._failed(spec, WORKER_LOST, failure), False
+        self.was_fresh, self._used = not self._used, True
+        try:
+            self._connection.send((spec, {"device": self.device} | (options or {})))
+        except OSError:
+            return self._failed(spec, WORKER_LOST, self._death()), not self.was_fresh
+        outcome = self._watch(spec, on_epoch, tell)
+        if isinstance(outcome, TrialRecord):
+            # The memory that earlier trials left in the process does not count.
+            exceeded = outcome.error is not None and outcome.error["type"] == MEMORY_LIMIT
+            return outcome, exceeded and not self.was_fresh
+        if outcome.is_broken or outcome.has_left_processes:
+            self.close()
+        # What broke the device may have been an earlier trial of the process, or another process on the same GPU.
+        hit = outcome.was_crowded_out or (outcome.is_broken and (not self.was_fresh or 0 < self.share < 1))
+        return TrialRecord(**json.loads(outcome.record)), hit
 
     def _start(self) -> str:
         """Start a process; return why it did not start, or an empty text."""
@@ -78,12 +103,12 @@ class TrialProcess:
         self._trace = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # as long as the process
         passed = (theirs.fileno(), their_lifeline)
         self._process = subprocess.Popen(  # noqa: S603  # this program
-            [sys.executable, "-m", "initbench.execution.trial_child", *map(str, passed), self.device],
+            [sys.executable, "-m", "initbench.execution.trial_child", *map(str, passed), self.device, str(self.share)],
             pass_fds=passed,
             stdin=subprocess.DEVNULL,
             stderr=self._trace,
             start_new_session=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=TRIAL_ENVIRONMENT | os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         theirs.close()
         os.close(their_lifeline)
@@ -96,7 +121,8 @@ class TrialProcess:
 
     def _watch(
         self, spec: TrialSpec, on_epoch: Callable[[int, int], None] | None, tell: Callable[[str], None] | None
-    ) -> TrialRecord:
+    ) -> Outcome | TrialRecord:
+        """Return the outcome that the process reports, or the record of a failure if it ends or exceeds a limit."""
         minutes = self.limits.minutes
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         while True:
@@ -104,11 +130,9 @@ class TrialProcess:
             if message is None:
                 break
             kind, value = message
-            if kind in ("record", "last record"):
+            if isinstance(value, Outcome):
                 self._trace.truncate(0)
-                if kind == "last record":
-                    self.close()
-                return TrialRecord(**json.loads(value))
+                return value
             if kind == "memory":
                 limit = f"{value / 1e9:.2f} GB of memory, more than resources.memory_gb: {self.limits.memory_gb:g}"
                 return self._failed(spec, MEMORY_LIMIT, f"the trial took {limit}")

@@ -84,7 +84,7 @@ class WeightLayer:
         Args:
             matrices: one (outputs, inputs) matrix per block.
         """
-        blocks = torch.zeros(self.blocks, self.outputs, self.inputs, *self.kernel, dtype=torch.float64)
+        blocks = torch.zeros(self.blocks, self.outputs, self.inputs, *self.kernel, dtype=torch.float64, device="cpu")
         taps = blocks
         for size in reversed(self.kernel):
             taps = taps[..., size // 2]
@@ -156,7 +156,7 @@ def sample(layer: WeightLayer, std: float, family: Family, generator: torch.Gene
 
     `std` is also the standard deviation of the uniform law: its bound is √3 std.
     """
-    values = torch.empty(layer.weight.shape, dtype=layer.dtype)
+    values = torch.empty(layer.weight.shape, dtype=layer.dtype, device="cpu")
     if family == "normal":
         values.normal_(0.0, std, generator=generator)
     else:

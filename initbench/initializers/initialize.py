@@ -17,6 +17,7 @@ from initbench.initializers.coverage import count_coverage
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
 from initbench.models.batches import Batch, LossFunction
+from initbench.models.kernels import float32_products
 from initbench.models.state import forked_rng, preserved
 from initbench.registry import INITIALIZERS, reads_optimizer
 from initbench.tasks import find_task
@@ -102,6 +103,7 @@ def initialize(
     with (
         torch.inference_mode(False),  # a tuner needs gradients even if the caller has switched them off
         torch.enable_grad(),
+        float32_products(),
         preserved(model),
         forked_rng(model, seed, "initializer"),
         _parameters_restored_on_error(model),

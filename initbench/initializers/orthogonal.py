@@ -17,7 +17,7 @@ def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tens
     It is uniform under the Haar measure: the QR decomposition of a Gaussian matrix with the signs of R's diagonal made
     positive (Mezzadri, "How to generate random matrices from the classical compact groups", 2007, section 5).
     """
-    tall = torch.randn(max(rows, columns), min(rows, columns), dtype=torch.float64, generator=generator)
+    tall = torch.randn(max(rows, columns), min(rows, columns), dtype=torch.float64, generator=generator, device="cpu")
     q: Tensor
     q, r = torch.linalg.qr(tall)
     q *= torch.where(r.diagonal() < 0, -1.0, 1.0).to(q.dtype)

@@ -177,7 +177,7 @@ def embeddings(model: nn.Module) -> Iterator[tuple[nn.Parameter, int | None]]:
 def normal(parameter: nn.Parameter, std: float, generator: torch.Generator) -> tuple[Tensor, Law]:
     """Return entries of N(0, std²) for a parameter, drawn in float64 for float64 and in float32 for all other types."""
     dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
-    values = torch.empty(parameter.shape, dtype=dtype).normal_(0.0, std, generator=generator)
+    values = torch.empty(parameter.shape, dtype=dtype, device="cpu").normal_(0.0, std, generator=generator)
     return values, {"law": "normal", "std": std}
 
 

@@ -73,5 +73,5 @@ def _reset_attention(module: nn.MultiheadAttention, writer: ParameterWriter) -> 
 
 def _uniform(parameter: Tensor, bound: float, generator: torch.Generator) -> tuple[Tensor, Law]:
     dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
-    values = torch.empty(parameter.shape, dtype=dtype).uniform_(-bound, bound, generator=generator)
+    values = torch.empty(parameter.shape, dtype=dtype, device="cpu").uniform_(-bound, bound, generator=generator)
     return values, {"law": "uniform", "bound": bound}

@@ -44,7 +44,8 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         # In float64: float32 has no uniform numbers close enough to 1 for the tails of a wide bound.
-        uniform = torch.empty(layer.weight.shape, dtype=torch.float64).uniform_(-1, 1, generator=generator)
+        uniform = torch.empty(layer.weight.shape, dtype=torch.float64, device="cpu")
+        uniform.uniform_(-1, 1, generator=generator)
         values = math.sqrt(2) * sigma * torch.erfinv(inside * uniform)
         # erfinv is infinite at ±1, and `inside` rounds to 1 for bounds above 8.
         values = values.clamp(-bound * sigma, bound * sigma)

@@ -90,12 +90,12 @@ def _gates(model: nn.Module, structure: Structure) -> list[nn.Parameter]:
 def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:
     """Return the (outputs, inputs) float64 matrix of ZerO's algorithm 1, scaled as in the authors' notebook."""
     if outputs <= inputs:
-        return torch.eye(outputs, inputs, dtype=torch.float64)
+        return torch.eye(outputs, inputs, dtype=torch.float64, device="cpu")
     # The entry (i, j) is -1 to the number of bits that i and j share, so the first n columns repeat after n rows,
     # rounded up to a power of two. The whole matrix would be p × p, 4 GiB of bytes for 50257 outputs.
     order, period = _power_of_two_from(outputs), _power_of_two_from(inputs)
     columns = torch.from_numpy(hadamard(period)).to(torch.float64)[:, :inputs]
-    return columns[torch.arange(outputs) % period] / math.sqrt(order)
+    return columns[torch.arange(outputs, device="cpu") % period] / math.sqrt(order)
 
 
 def _power_of_two_from(size: int) -> int:

@@ -49,8 +49,20 @@ def move(batch: Batch, like: Tensor) -> Batch:
         batch: inputs and targets.
         like: the tensor.
     """
-    inputs, targets = (t.to(device=like.device, dtype=like.dtype if t.is_floating_point() else t.dtype) for t in batch)
+    inputs, targets = (to_device(t.to(like.dtype) if t.is_floating_point() else t, like.device) for t in batch)
     return inputs, targets
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on a device; from the CPU to a GPU through pinned memory, so that the host does not wait."""
+    if tensor.device.type == "cpu" and copies_from_pinned_memory(device):
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def copies_from_pinned_memory(device: torch.device) -> bool:
+    """Return whether a device copies from pinned memory while the host goes on."""
+    return device.type not in {"cpu", "mps", "meta"}
 
 
 NOT_FINITE = "is empty or has values that are not finite"

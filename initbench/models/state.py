@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from initbench.models import random_state
 from initbench.randomness import derive_seed
 
 
@@ -81,16 +82,12 @@ def forked_rng(model: nn.Module, seed: int, *keys: str) -> Iterator[None]:
     """Seed the global random state, which dropout uses, from the stream ``dropout``; restore it at the end.
 
     Args:
-        model: its CUDA devices are also seeded.
+        model: its devices are also seeded.
         seed: the trial's seed.
         keys: keys that distinguish streams.
     """
-    devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
-    with torch.random.fork_rng(devices):
-        state = derive_seed(seed, "dropout", *keys)
-        torch.default_generator.manual_seed(state)
-        for device in devices:
-            torch.cuda.default_generators[device].manual_seed(state)
+    devices = [parameter.device for parameter in model.parameters()]
+    with random_state.forked(*devices, seed=derive_seed(seed, "dropout", *keys)):
         yield
 
 

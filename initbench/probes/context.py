@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from initbench.errors import DataError
 from initbench.inputs import Inputs
 from initbench.models.batches import Batch, LossFunction, RealBatchSource
+from initbench.models.kernels import float32_products
 from initbench.probes.measurement import Measurement, entries
 from initbench.randomness import generator
 from initbench.registry import PROBES, Initializer
@@ -96,8 +97,9 @@ It leaves the model (modes, buffers, gradients, `requires_grad`) as it was.
 
 
 def measure(name: str, arguments: Mapping[str, Any], model: nn.Module, context: ProbeContext) -> list[dict[str, Any]]:
-    """Return the entries of a probe in a record, one for each of its measurements."""
-    return entries(label(name, arguments), PROBES.get(name).build(arguments)(model, context))
+    """Return the entries of a probe in a record, one for each of its measurements, computed in exact float32."""
+    with float32_products():
+        return entries(label(name, arguments), PROBES.get(name).build(arguments)(model, context))
 
 
 def label(name: str, arguments: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ from initbench.differentiation.gradients import (
 from initbench.differentiation.micro_batches import LossOf, losses_of
 from initbench.errors import ArgumentError
 from initbench.models.batches import LossFunction, move, reference_parameter
+from initbench.models.kernels import float32_products
 from initbench.models.state import forgetful, forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
 from initbench.probes.measurement import Scalar
@@ -46,6 +47,7 @@ Quotient = Callable[[Tensor, Tensor], Tensor]
 Derivative = Callable[[], Tensors]
 
 
+@float32_products()
 def gradient_quotient(
     model: nn.Module,
     inputs: Tensor,

@@ -25,6 +25,7 @@ from initbench.differentiation.gradients import (
 from initbench.differentiation.loss import differentiable_loss
 from initbench.models.batches import Batch, move, reference_parameter
 from initbench.models.state import forked_rng, preserved
+from initbench.probes import lanczos
 from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Curve, Measurement, Scalar
 from initbench.registry import register_probe
@@ -180,14 +181,12 @@ def hessian_spectrum(
             model.train(mode == "train")
             fixed = [move(batch, like) for batch in context.batches(data, batch_size, batches)]
             hessian = _Hessian(model, fixed, over, context)
-            start = torch.randn(hessian.size, dtype=torch.float64, generator=context.generator("hessian")).numpy()
-            values, vectors = largest(hessian, start, eigenvalues, tolerance, most_products)
+            random = context.generator("hessian")
+            values, vectors = hessian.largest(_normal(hessian.size, random), eigenvalues, tolerance, most_products)
             of_eigenvalues = hessian.products
             random = context.generator("hessian", "density")
-            starts = (
-                torch.randn(hessian.size, dtype=torch.float64, generator=random).numpy() for _ in range(lanczos_vectors)
-            )
-            positive, negative = _density([quadrature(hessian, one, lanczos_steps) for one in starts])
+            starts = (_normal(hessian.size, random) for _ in range(lanczos_vectors))
+            positive, negative = _density([hessian.quadrature(one, lanczos_steps) for one in starts])
             gradient = hessian.gradient()
         conditions = counts | {
             "data": data,
@@ -220,23 +219,51 @@ class _Hessian:
         self._model, self._batches, self._over, self._context = model, batches, over, context
         self.size = sum(parameter.numel() for parameter in over)
         self.products = 0
+        self._device = over[0].device
+        # A GPU keeps its vectors, because it would wait for two copies of each; but MPS has no float64.
+        self._is_on_host = self._device.type in {"cpu", "mps"}
 
-    def __call__(self, vector: Vector) -> Vector:
-        self.products += 1
-        like = self._over[0]
-        parts = unflatten(torch.from_numpy(vector).to(device=like.device, dtype=like.dtype), self._over)
-        return self._mean(lambda loss: vector_products(loss_gradients(loss, self._over), parts, self._over))
+    def largest(self, start: Vector, count: int, tolerance: float, most_products: int) -> tuple[Vector, Matrix]:
+        if self._is_on_host:
+            return largest(self._host_product, start, count, tolerance, most_products)
+        values, vectors = lanczos.largest(self._product, self._on_device(start), count, tolerance, most_products)
+        return values.cpu().numpy(), vectors.cpu().numpy()
+
+    def quadrature(self, start: Vector, steps: int) -> tuple[Vector, Vector]:
+        if self._is_on_host:
+            return quadrature(self._host_product, start, steps)
+        nodes, weights = lanczos.quadrature(self._product, self._on_device(start), steps)
+        return nodes.cpu().numpy(), weights.cpu().numpy()
 
     def gradient(self) -> Vector:
-        return self._mean(lambda loss: loss_gradients(loss, self._over, create_graph=False))
+        return self._to_host(self._mean(lambda loss: loss_gradients(loss, self._over, create_graph=False)))
 
-    def _mean(self, derivative: Callable[[Tensor], list[Tensor | None]]) -> Vector:
+    def _product(self, vector: Tensor) -> Tensor:
+        self.products += 1
+        parts = unflatten(vector.to(device=self._device, dtype=self._over[0].dtype), self._over)
+        return self._mean(lambda loss: vector_products(loss_gradients(loss, self._over), parts, self._over))
+
+    def _host_product(self, vector: Vector) -> Vector:
+        return self._to_host(self._product(torch.from_numpy(vector)))
+
+    def _on_device(self, vector: Vector) -> Tensor:
+        return torch.from_numpy(vector).to(self._device)
+
+    def _to_host(self, vector: Tensor) -> Vector:
+        return vector.cpu().numpy()
+
+    def _mean(self, derivative: Callable[[Tensor], list[Tensor | None]]) -> Tensor:
         with forked_rng(self._model, self._context.seed, "probe"):
-            found = accumulated(
+            total = accumulated(
                 derivative(differentiable_loss(self._model, inputs, targets, self._context.loss))
                 for inputs, targets in self._batches
             )
-        return flatten(found, self._over).double().cpu().numpy() / len(self._batches)
+        flat = flatten(total, self._over)
+        return (flat.cpu() if self._is_on_host else flat).double() / len(self._batches)
+
+
+def _normal(size: int, random: torch.Generator) -> Vector:
+    return torch.randn(size, dtype=torch.float64, generator=random, device="cpu").numpy()
 
 
 def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:

@@ -159,6 +159,7 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
     import torch
 
     from initbench.architectures.create import build_model
+    from initbench.models import random_state
     from initbench.models.calls import tensor_of
 
     assert dataset.inputs is not None
@@ -171,7 +172,7 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
     while True:
         place = places.pop(0)
         try:
-            with torch.random.fork_rng(devices=[]), torch.no_grad(), place:
+            with random_state.forked(torch.get_default_device()), torch.no_grad(), place:
                 model = build_model(component, values, inputs, dataset.outputs, scheme)
                 return model, tensor_of(model.eval()(torch.zeros(_SAMPLES, *inputs.shape, dtype=kind)))
         except ArgumentError:

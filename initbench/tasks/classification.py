@@ -74,7 +74,7 @@ class Classification(Task):
 
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:
         """Return uniform classes, int64, (samples,)."""
-        return torch.randint(outputs, (samples,), generator=generator)
+        return torch.randint(outputs, (samples,), generator=generator, device="cpu")
 
     def summary(
         self, evaluations: Sequence[Mapping[str, float]], first: Mapping[str, float] | None, split: str

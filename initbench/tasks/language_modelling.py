@@ -147,12 +147,12 @@ class LanguageModelling(Task):
 
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:
         """Return uniform tokens, int64, (samples, 1): blocks of one token, see `random_batch`."""
-        return torch.randint(outputs, (samples, 1), generator=generator)
+        return torch.randint(outputs, (samples, 1), generator=generator, device="cpu")
 
     def random_batch(self, inputs: Inputs, outputs: int, samples: int, generator: torch.Generator) -> Batch:
         """Return uniform tokens, then unrelated uniform targets, each (samples, T)."""
         tokens = self.random_inputs(inputs, samples, generator)
-        return tokens, torch.randint(outputs, tuple(tokens.shape), generator=generator)
+        return tokens, torch.randint(outputs, tuple(tokens.shape), generator=generator, device="cpu")
 
     def _bytes(self, targets: Tensor) -> Tensor:
         """Return the number of bytes in each target, in its shape."""

@@ -168,8 +168,8 @@ class Task(ABC):
         """
         shape = (samples, *inputs.shape)
         if inputs.vocabulary is None:
-            return torch.randn(shape, generator=generator, dtype=torch.float32)
-        return torch.randint(inputs.vocabulary, shape, generator=generator)
+            return torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu")
+        return torch.randint(inputs.vocabulary, shape, generator=generator, device="cpu")
 
     @abstractmethod
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:

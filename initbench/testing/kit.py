@@ -34,8 +34,9 @@ def keeps_parameters(subject: Subject) -> Iterator[str]:
 def keeps_dtype_device_and_layout(subject: Subject) -> Iterator[str]:
     """Every parameter keeps its dtype, device, shape and memory format; also on a GPU if there is one."""
     yield from _changed_alone(subject, "kinds")
-    if torch.cuda.is_available() and CONVOLUTIONS in subject.cases:
-        run = subject.apply(CONVOLUTIONS, to=torch.device("cuda"))
+    gpu = torch.accelerator.current_accelerator(check_available=True)
+    if gpu is not None and CONVOLUTIONS in subject.cases:
+        run = subject.apply(CONVOLUTIONS, to=gpu)
         if run.error is not None:
             yield f"raises {type(run.error).__name__} on a GPU: {run.error}"
         found = run.changed("kinds")

@@ -61,10 +61,10 @@ class Case:
 
     def _batch(self, generator: torch.Generator) -> Batch:
         if self.words:
-            inputs = torch.randint(_WORDS, self.input_shape, generator=generator)
+            inputs = torch.randint(_WORDS, self.input_shape, generator=generator, device="cpu")
         else:
-            inputs = torch.randn(self.input_shape, generator=generator)
-        return inputs, torch.randint(CLASSES, (_SAMPLES,), generator=generator)
+            inputs = torch.randn(self.input_shape, generator=generator, device="cpu")
+        return inputs, torch.randint(CLASSES, (_SAMPLES,), generator=generator, device="cpu")
 
 
 class Convolutions(nn.Module):

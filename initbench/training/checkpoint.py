@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from initbench.models import random_state
 from initbench.plugins import first_line
 from initbench.training.run import TrainingRun
 
@@ -46,7 +47,7 @@ def training_state(run: TrainingRun) -> dict[str, Any]:
         "scheduler": run.scheduler.state_dict(),
         "batches": run.batches.state(),
         "global_stream": torch.get_rng_state(),
-        "device_stream": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        "device_stream": random_state.device_state(device),
         # As text, because a plug-in's task may measure NumPy scalars, which are not plain data.
         "progress": json.dumps({name: getattr(run, name) for name in _PLAIN}, default=lambda scalar: scalar.item()),
     }
@@ -72,8 +73,8 @@ def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
         run.scheduler.load_state_dict(state["scheduler"])
         run.batches.restore(state["batches"])
         torch.set_rng_state(state["global_stream"])
-        if device.type == "cuda":
-            torch.cuda.set_rng_state(state["device_stream"], device)
+        if random_state.has_random_state(device):
+            torch.get_device_module(device).set_rng_state(state["device_stream"], device)
         for name, value in progress.items():
             setattr(run, name, value)
     except Exception as error:  # whatever the reason, the trial can start again

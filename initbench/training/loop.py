@@ -15,6 +15,7 @@ from initbench.models.state import forked_rng
 from initbench.tasks import find_task
 from initbench.training.checkpoint import restore
 from initbench.training.checkpointing import checkpointed_blocks
+from initbench.training.precision import recipe_kernels
 from initbench.training.recipe import Recipe
 from initbench.training.refusals import ModelTraits, refusals
 from initbench.training.run import Checkpoints, DivergedError, Entry, EvaluatedSplit, TrainingRun
@@ -102,7 +103,7 @@ def train(
     )
     diverged_at = None
     blocks = checkpointed_blocks(model) if recipe.activation_checkpointing and recipe.trains else nullcontext()
-    with forked_rng(model, seed), blocks:
+    with forked_rng(model, seed), blocks, recipe_kernels(recipe):
         if checkpoints is not None and checkpoints.state is not None:
             restore(run, checkpoints.state)
         try:

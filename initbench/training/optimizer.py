@@ -16,9 +16,11 @@ from initbench.training.recipe import ByRole, Recipe, Role
 
 def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
     """Return the recipe's optimizer; parameter groups without ``lr`` or ``weight_decay`` get the recipe's."""
+    on_gpu = all(parameter.is_cuda for group in groups for parameter in group["params"])
+    kernels: dict[str, Any] = {"fused": True} if on_gpu else {"foreach": True}
     if recipe.optimizer in {"adam", "adamw"}:
         kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
-        return kind(groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=True)
+        return kind(groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, **kernels)
     if recipe.optimizer == "signsgd":
         return _signsgd(groups, recipe)
     return torch.optim.SGD(
@@ -27,7 +29,7 @@ def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.
         momentum=recipe.momentum,
         nesterov=recipe.nesterov,
         weight_decay=recipe.weight_decay,
-        foreach=True,
+        **kernels,
     )
 
 

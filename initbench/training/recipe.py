@@ -13,7 +13,7 @@ from initbench.errors import ArgumentError
 Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "tf32", "bf16"]
 Role = Literal["scalar", "norm", "bias", "weight"]
 """The role of a parameter for the optimizer; see `initbench.training.optimizer.roles`."""
 RECIPE_VERSION = 1
@@ -107,8 +107,19 @@ class Recipe(BaseModel):
         mixup: α of mixup's Beta(α, α); 0 for none (Zhang et al., 2018).
         label_smoothing: ε: the training targets are (1 − ε) · one-hot + ε / classes; evaluation keeps the plain
             cross-entropy (Szegedy et al., Rethinking the Inception Architecture, 2016, section 7).
-        precision: ``bf16`` runs the model under `torch.autocast` in bfloat16, in training and in evaluation; the
-            parameters, the optimizer and the loss stay in float32.
+        precision: of matrix products, convolutions and RNNs in training and evaluation. ``fp32`` is exact float32.
+            ``tf32`` rounds the factors of float32 products to 10 bits, on GPUs that can (NVIDIA's since Ampere).
+            ``bf16`` runs the model under `torch.autocast` in bfloat16; the parameters, the optimizer and the loss stay
+            in float32. Initializers and probes always compute in exact float32.
+        deterministic: whether the whole trial, with initializer and probes, uses only kernels that give equal bits in
+            each run on a GPU (`torch.use_deterministic_algorithms`). An operation without such a kernel fails the trial
+            with its name.
+        cudnn_benchmark: whether cuDNN measures its convolution kernels in training, on a GPU, and takes the fastest
+            (`torch.backends.cudnn.benchmark`). The choice can differ from run to run, so two trials with one id need
+            not give the same bits.
+        compile: whether training steps run the model through `torch.compile`, once for each shape; evaluation does not.
+            A compiled model adds in another order, so the numbers differ in their last digits. Each trial compiles
+            anew, which counts as training time. On a CPU this needs a C++ compiler.
         activation_checkpointing: whether to keep only the inputs of the model's blocks and recompute the rest in the
             backward pass, to save memory (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). The
             numbers are the same except where the device's kernels are not deterministic, so it is still part of the id.
@@ -147,6 +158,9 @@ class Recipe(BaseModel):
     mixup: NonNegative = 0.0
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     precision: Precision = "fp32"
+    deterministic: bool = False
+    cudnn_benchmark: bool = False
+    compile: bool = False
     activation_checkpointing: bool = False
     channels_last: bool = False
     history_every: Count | None = None
@@ -204,6 +218,18 @@ class Recipe(BaseModel):
                 f"must be at most batch_size / 2, {self.batch_size / 2:g}, with batch_norm: micro_batch; "
                 f"got {self.accumulate}",
                 "accumulate",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _kernels(self) -> Self:
+        if self.deterministic and self.cudnn_benchmark:
+            raise ArgumentError(
+                "cannot be combined with deterministic: its choice of kernels varies", "cudnn_benchmark"
+            )
+        if self.compile and self.activation_checkpointing:
+            raise ArgumentError(
+                "cannot be combined with activation_checkpointing: the compiler chooses what is recomputed", "compile"
             )
         return self
 

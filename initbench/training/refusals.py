@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.tasks import Task
 from initbench.training.checkpointing import find_blocks
+from initbench.training.precision import tf32_is_supported
 from initbench.training.recipe import Recipe
 
 _OF_SOME_TASKS = ("mixup", "label_smoothing")
@@ -64,3 +67,14 @@ def model_refusal(recipe: Recipe, model: ModelTraits) -> str | None:
 def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
     """Return why a recipe cannot train a model on a task, in one line that begins with the field; None if it can."""
     return data_refusal(recipe, task, inputs) or model_refusal(recipe, model)
+
+
+def check_device(recipe: Recipe, device: torch.device | str) -> None:
+    """Raise an ArgumentError for a field that the device cannot obey: the numbers would not be those of the id."""
+    if recipe.precision == "tf32" and not tf32_is_supported(device):
+        raise ArgumentError(
+            f"tf32 needs a GPU that can compute in it, such as NVIDIA's since Ampere; the device is {device}",
+            "precision",
+        )
+    if recipe.cudnn_benchmark and torch.device(device).type != "cuda":
+        raise ArgumentError(f"is for GPUs; the device is {device}", "cudnn_benchmark")

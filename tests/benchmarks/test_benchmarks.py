@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
-NAMES = sorted({path.stem for path in FOLDER.glob("*.py")} - {"timing", "run_all"})
+NAMES = sorted({path.stem for path in FOLDER.glob("*.py")} - {"timing", "run_all", "gpu", "gpu_parts", "gpu_faults"})
 
 
 @pytest.fixture(autouse=True)

@@ -88,16 +88,33 @@ def test_images_are_those_of_torchvision_s_image_folder_and_transforms(root, rea
     assert dataset.outputs == 2
 
 
-@pytest.mark.parametrize("reading", READING, ids=str)
-def test_uncropped_images_are_resized_and_hold_the_cropped_ones_in_their_middle(root, reading):
-    dataset = load(root, image_size=12, resize=15, validation_size=0, **reading)
+CROPPING = [{"in_memory": True}, *({"in_memory": False, "workers": workers} for workers in (0, 2))]
+
+
+@pytest.mark.parametrize("reading", CROPPING, ids=str)
+def test_boxes_are_those_of_torchvision_in_the_uncropped_image(root, reading):
+    """Bit by bit, and with any number of decoding processes; the middle box is the image as it is without boxes."""
+    dataset = load(root, image_size=12, resize=15, validation_size=0, **GIVEN, **reading)
     order = [torch.tensor([3, 1]), torch.tensor([0])]
-    whole = [inputs for inputs, _ in dataset.train.batches(order, uncropped=True)]
-    middle = [inputs for inputs, _ in dataset.train.batches(order)]
-    assert [tuple(inputs.shape) for inputs in whole] == [(2, 3, 15, 15), (1, 3, 15, 15)]
+    boxes = [torch.tensor([[0, 0, 15, 15], [2, 5, 9, 10]]), torch.tensor([[2, 2, 12, 12]])]
+
+    def uncropped(image):
+        """Return the square of side 15 whose middle, 2 pixels from its edge, is that of CenterCrop(12)."""
+        top, left = (round((side - 12) / 2) - 2 for side in image.shape[1:])
+        return image[:, top : top + 15, left : left + 15]
+
+    theirs = ImageFolder(root / "train", v2.Compose([v2.PILToTensor(), v2.Resize(15), uncropped]))
+    shuffled = hold_out_validation(torch.tensor(theirs.targets), 0)[0]
+    finish = v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize(**GIVEN)])
+    for samples, its_boxes, (inputs, targets) in zip(order, boxes, dataset.train.batches(order, boxes), strict=True):
+        expected = [
+            v2.functional.resized_crop(finish(theirs[shuffled[i]][0]), *box, size=[12, 12])
+            for i, box in zip(samples, its_boxes.tolist(), strict=True)
+        ]
+        assert torch.equal(inputs, torch.stack(expected))
+        assert torch.equal(targets, dataset.train.targets[samples])
+    assert torch.equal(inputs, dataset.train.take(order[1])[0])
     assert dataset.train.uncropped_shape == (3, 15, 15)
-    for inputs, cropped in zip(whole, middle, strict=True):
-        assert torch.equal(inputs[..., 2:14, 2:14], cropped)
 
 
 def test_the_training_split_as_it_is_cropped_is_standardized(root):

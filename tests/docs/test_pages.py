@@ -18,7 +18,7 @@ ELSEWHERE = {
 }
 # Pages that are not run here → the languages of all their blocks, and why.
 EXCEPTIONS = {
-    "benchmarks.md": ([""], "it takes an idle machine; tests/benchmarks runs each benchmark at a tiny size"),
+    "benchmarks.md": (["", ""], "it takes an idle machine; tests/benchmarks runs each benchmark at a tiny size"),
     "claims.md": ([], "there is no block; tests/docs/test_claims_page.py makes the page anew"),
     "design.md": (["", "", "yaml"], "two diagrams, and one line of a suite"),
     "how_to/run_on_a_ray_cluster.md": (["yaml", "python", *["sh"] * 5], "test_ray_cluster.py runs it on two hosts"),

@@ -1,29 +1,17 @@
-"""The page on Ray clusters, followed on two hosts: network namespaces of this machine with a disk folder each.
-
-Whatever is started in them ends with them, so `ray stop` stops no Ray that somebody else runs here.
-"""
+"""The page on Ray clusters, followed on two hosts: network namespaces of this machine with a disk folder each."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from namespaces import NAMESPACES, NEEDS_NAMESPACES
 from pages import DOCS, blocks
 
 from initbench.ledger import Ledger
 
 PAGE = DOCS / "how_to" / "run_on_a_ray_cluster.md"
-HOSTS = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-
-
-def namespaces():
-    if not (shutil.which("unshare") and shutil.which("ip")):
-        return False
-    return subprocess.run([*HOSTS, "ip", "netns", "list"], capture_output=True, check=False).returncode == 0
-
-
 # The head's host, then the worker's; each has its own home, /tmp/ray, and sees nothing of the driver's folder.
 SCRIPT = """
 set -eu
@@ -59,7 +47,7 @@ export TMPDIR={driver}
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not namespaces(), reason="needs network namespaces: root, util-linux and iproute2")
+@NEEDS_NAMESPACES
 def test_a_suite_runs_on_the_other_host(tmp_path):
     files = [block for block in blocks(PAGE) if block.title is not None]
     token, head, worker, run, stop = (block.text.strip() for block in blocks(PAGE) if block.language == "sh")
@@ -77,7 +65,9 @@ def test_a_suite_runs_on_the_other_host(tmp_path):
     )
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("RAY_AUTH_TOKEN", None)
-    done = subprocess.run([*HOSTS, "sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*NAMESPACES, "sh", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     records = list(Ledger(tmp_path / "driver" / "runs" / "cluster").records())
     # The head has no processors for trials, so all of them ran where neither suite nor plug-in is to be seen.

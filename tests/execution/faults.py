@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 import initbench
 from initbench.data.load import data_root
@@ -127,17 +128,53 @@ def fall_into_the_black_hole(_):
         time.sleep(0.1)
 
 
+def meet_a_broken_gpu(_):
+    """Fails on the GPU that the environment names, as Ray numbers them."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == os.environ["INITBENCH_TEST_BROKEN_GPU"]:
+        with Path(os.environ["INITBENCH_TEST_FAILURES"]).open("a") as file:
+            file.write("one\n")
+        raise RuntimeError("this GPU is broken")
+
+
+MOVE = nn.Module.to
+
+
+def break_context(_):
+    """As a failed assertion in a CUDA kernel that nothing waits for: everything fails from the next trial on."""
+    if "INITBENCH_TEST_REPAIRED" not in os.environ:
+        nn.Module.to = fail_to_move
+        functional.conv2d = fail_to_compute
+
+
+def break_context_and_fail(model):
+    break_context(model)
+    model.to("cpu")
+
+
+def fail_to_move(model, device=None, **others):
+    if device is not None:
+        fail_to_compute()
+    return MOVE(model, **others)
+
+
+def fail_to_compute(*_, **__):
+    raise RuntimeError("CUDA error: device-side assert triggered\nCUDA kernel errors might be reported later")
+
+
 FAULTS = {
     "data_root": tell_data_root,
     "raise": fail,
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "system_exit": leave,
     "diverge": diverge,
+    "break_context": break_context,
+    "break_context_and_fail": break_context_and_fail,
     "leak": leak,
     "crash": crash,
     "take_memory": take_memory,
     "run_out_of_memory": run_out_of_memory,
     "black_hole": fall_into_the_black_hole,
+    "broken_gpu": meet_a_broken_gpu,
     "pause": lambda _: time.sleep(3),
     "sleep": lambda _: time.sleep(600),
     "interrupt": interrupt,

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import operations
 import pytest
 from operations import Told
 
@@ -184,3 +185,15 @@ def test_nothing_runs_on_a_ledger_of_another_schema(older):
     with pytest.raises(LedgerError):
         sync_folder(older / "runs" / "small")
     assert not Path(older / "runs" / "small" / "mlflow.db").exists()
+
+
+def test_trials_that_failed_run_after_those_that_have_not_run_yet(tmp_path, monkeypatch):
+    operations.without_the_rest(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        operations.run(tmp_path, operations.executor(fails=(0,), stops_after=4))
+    failed = {record.id for record in Ledger(tmp_path / "runs/small").records() if record.status == "failed"}
+    ran = []
+    operations.run(tmp_path, operations.executor(ran=ran))
+    assert failed
+    assert len(ran) > len(failed)
+    assert set(ran[-len(failed) :]) == failed

@@ -23,7 +23,7 @@ from initbench.errors import InitbenchError
 from initbench.execution.driver import run_suite
 from initbench.execution.executor import Job
 from initbench.execution.in_process import run_in_process
-from initbench.execution.ray_cluster import _shut_down
+from initbench.execution.ray_cluster import _shut_down, chosen_address, cluster
 from initbench.execution.ray_tune import run_with_ray_tune
 from initbench.ledger import Ledger
 from initbench.reporting import overview, read_results
@@ -280,6 +280,27 @@ def test_an_address_without_a_cluster_is_said_at_once_and_nothing_is_written(tmp
     assert time.monotonic() - begun < 30
     assert capsys.readouterr().err.startswith(f"initbench: --address {address}: no Ray cluster answers: ")
     assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
+
+
+def test_the_address_of_ray_is_obeyed_and_the_option_comes_first(monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(InitbenchError, match=r"^RAY_ADDRESS=127\.0\.0\.1:1: no Ray cluster answers: "):
+        run_with_ray_tune(Job([]), None)
+    with pytest.raises(InitbenchError, match=r"^--address 127\.0\.0\.1:2: no Ray cluster answers: "):
+        run_with_ray_tune(Job([]), None, "127.0.0.1:2")
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    assert chosen_address(None) is None
+
+
+def test_an_autoscaler_learns_of_more_trials_that_wait_than_a_local_cluster(monkeypatch):
+    def fail(**_):
+        raise ConnectionError("there is none")
+
+    monkeypatch.setattr("ray.init", fail)
+    for address, pending in ((None, "16"), ("auto", "200"), (None, "16")):
+        with pytest.raises(InitbenchError, match="there is none"), cluster(address):
+            pass
+        assert os.environ["TUNE_MAX_PENDING_TRIALS_PG"] == pending
 
 
 @pytest.mark.slow

@@ -233,6 +233,6 @@ def test_the_vocabulary_is_as_large_as_the_outputs_where_these_are_known():
 
 def test_an_evaluation_with_a_large_vocabulary_takes_fewer_blocks():
     """Logits of a pass are at most 2²⁶ numbers, 256 MiB, or those of one block."""
-    assert evaluation_batch_size(TASK, Inputs((256,), 256), 256) == 1024
-    assert evaluation_batch_size(TASK, Inputs((256,), 50257), 50257) == 5
-    assert evaluation_batch_size(TASK, Inputs((4096,), 50257), 50257) == 1
+    assert evaluation_batch_size(TASK, Inputs((256,), 256), 256, torch.device("cpu")) == 1024
+    assert evaluation_batch_size(TASK, Inputs((256,), 50257), 50257, torch.device("cpu")) == 5
+    assert evaluation_batch_size(TASK, Inputs((4096,), 50257), 50257, torch.device("cpu")) == 1

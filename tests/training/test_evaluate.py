@@ -14,6 +14,7 @@ from initbench.tasks import Task, find_task
 from initbench.training.run import evaluation_batch_size, split_totals
 
 TASK = find_task("classification")
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
 def problem():
@@ -47,7 +48,14 @@ def test_loss_and_error_are_means_over_the_split_in_evaluation_mode(batch_size):
 )
 def test_batches_hold_as_many_pixels_or_tokens_whatever_the_size_of_a_sample(inputs, outputs, size):
     """A million, of which the activations of a wide network fit on a small device."""
-    assert evaluation_batch_size(TASK, inputs, outputs) == size
+    assert evaluation_batch_size(TASK, inputs, outputs, CPU) == size
+
+
+def test_batches_on_a_gpu_are_four_times_as_large_on_every_gpu():
+    """The size changes the last digits, so a card's free memory must not decide it."""
+    image, text = Inputs((3, 224, 224)), Inputs((1024,), 50257)
+    assert [evaluation_batch_size(TASK, image, 1000, device) for device in (CPU, GPU)] == [20, 83]
+    assert [evaluation_batch_size(PerToken(), text, 50257, device) for device in (CPU, GPU)] == [1, 5]
 
 
 class PerToken(Task):
@@ -65,7 +73,7 @@ PerToken.__abstractmethods__ = frozenset()
 
 @pytest.mark.parametrize(("context", "vocabulary"), [(256, 256), (256, 50257), (1024, 50257), (8192, 200_000)])
 def test_outputs_as_large_as_a_vocabulary_fit(context, vocabulary):
-    size = evaluation_batch_size(PerToken(), Inputs((context,), vocabulary), vocabulary)
+    size = evaluation_batch_size(PerToken(), Inputs((context,), vocabulary), vocabulary, CPU)
     assert size == max(1, min(2**20 // context, 2**26 // (context * vocabulary)))
     assert size == 1 or size * context * vocabulary <= 2**26
 

@@ -182,6 +182,9 @@ DETAILS = {
     "mixup": "mixup",
     "label_smoothing": "label smoothing",
     "precision": "precision",
+    "deterministic": "deterministic kernels",
+    "cudnn_benchmark": "cuDNN’s fastest kernels",
+    "compile": "a compiled model",
 }
 """Fields of the recipe → their words, if they are not off."""
 NEED_NO_WORDS = {

@@ -1,0 +1,48 @@
+"""The smoke trials of the shipped suites on the device: the smallest of each set of components, or all of them."""
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+from trials import run
+
+from initbench.suite.load import load_suite
+from initbench.suite.smoke import smoke
+from suites import plan_of
+
+SUITES = Path(__file__).parents[2] / "suites"
+ALL = "INITBENCH_TEST_ALL_SMOKE_TRIALS" in os.environ
+MOST = 50_000  # of `work`; larger trials take up to minutes
+
+
+def work(trial):
+    """Return about how much a step is, for comparison: of images, positions times depth times channels squared."""
+    shape, arguments = trial.dataset.arguments["shape"], trial.architecture.arguments
+    is_text = len(shape) == 1
+    return math.prod(shape) * (1 if is_text else arguments.get("depth", 1) * arguments.get("width", 1) ** 2)
+
+
+def smoke_trials():
+    """Return trials by suite and number."""
+    trials = {
+        f"{path.relative_to(SUITES)} {number}": trial
+        for path in sorted(SUITES.rglob("*.yaml"))
+        for number, trial in enumerate(smoke(plan_of(load_suite(str(path)))).trials)
+    }
+    if ALL:
+        return trials
+    chosen = {}
+    for name, trial in sorted(trials.items(), key=lambda item: work(item[1])):
+        if work(trial) <= MOST:
+            chosen.setdefault((trial.architecture.name, trial.scheme, trial.initializer.name), name)
+    return {name: trials[name] for name in chosen.values()}
+
+
+TRIALS = smoke_trials()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:initbench")  # what an initializer says of a network
+@pytest.mark.parametrize("name", TRIALS)
+def test_smoke_trial(name):
+    run(TRIALS[name], may_diverge=True)
