@@ -3,7 +3,7 @@
 import subprocess
 import sysconfig
 import venv
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import initbench
@@ -11,7 +11,7 @@ import initbench
 
 def virtual_environment(folder):
     """Make a virtual environment that has what the running one has; return its interpreter."""
-    venv.create(folder, with_pip=find_spec("pip") is None)  # the running one's installs here too; its own takes seconds
+    venv.create(folder, with_pip=not _has_pip())  # the running one's installs here too; its own takes seconds
     # The running environment may be a virtual one itself, which `system_site_packages` would not reach: its folders are
     # added, with what their own .pth files add (an editable install), and the folder of this package.
     running = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), str(Path(initbench.__file__).parents[1])}
@@ -19,6 +19,13 @@ def virtual_environment(folder):
     lines = "".join(f"import site; site.addsitedir({folder!r})\n" for folder in sorted(running))
     Path(purelib, "running_environment.pth").write_text(lines, encoding="utf-8")
     return folder / "bin" / "python"
+
+
+def _has_pip():
+    try:
+        return bool(version("pip"))  # `find_spec` would let setuptools replace distutils, which torch.compile imports
+    except PackageNotFoundError:
+        return False
 
 
 def install(python, package):
