@@ -18,7 +18,7 @@ _NEARLY = 0.98  # because CUDA rounds requests up
 
 
 def limit_memory(device: str, share: float) -> None:
-    """Limit this process to its share of a GPU's memory, of which it keeps one dataset only."""
+    """Limit this process to its share of a GPU's memory, and let it keep only one dataset there."""
     if 0 < share < 1:
         _module(device).set_per_process_memory_fraction(share)
         keep_datasets(1)

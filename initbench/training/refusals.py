@@ -70,7 +70,7 @@ def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> 
 
 
 def check_device(recipe: Recipe, device: torch.device | str) -> None:
-    """Raise an ArgumentError for a field that the device cannot obey: the numbers would not be those of the id."""
+    """Raise an ArgumentError if the device does not support a field: the id would then stand for other numbers."""
     if recipe.precision == "tf32" and not tf32_is_supported(device):
         raise ArgumentError(
             f"tf32 needs a GPU that can compute in it, such as NVIDIA's since Ampere; the device is {device}",
