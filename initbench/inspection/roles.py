@@ -1,0 +1,318 @@
+"""The role of every tensor in a model: tensors of one role share a law in almost every initialization."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from initbench.initializers.distribution import WeightLayer, weight_layers
+from initbench.structure.attention import Attention
+from initbench.structure.find import Structure
+from initbench.structure.kinds import NORM_LAYERS
+from initbench.structure.layer import Layer
+from initbench.structure.residual import ResidualBranch
+
+END = ", end of a branch"
+
+
+@dataclass(frozen=True)
+class TensorRole:
+    """A parameter, and what it does in the model.
+
+    Attributes:
+        name: the parameter's first name in the model.
+        shape: its sizes.
+        role: ``convolution``, ``depthwise convolution``, ``linear``, ``bilinear``, ``recurrent``, ``attention``
+            (fused queries, keys and values), ``query``, ``key``, ``value``, ``embedding``, ``positions``, ``head``,
+            ``norm weight``, ``norm bias``, ``bias``, ``head bias``, ``recurrent bias``, ``gate``, ``scalar bias`` or
+            ``other``; ``..., end of a branch`` for the last weight, and the last norm, of a residual branch.
+        order: sorts the parameters in the order in which the model runs.
+        layer: the layer or module that the parameter belongs to.
+        blocks: independent matrices stacked along the first dimension: groups of a convolution, queries, keys and
+            values in one weight, gates of a recurrent layer; 1 for all others.
+        fan_in: inputs of each output; None except for weights.
+        fan_out: outputs that each input reaches; None except for weights.
+        transposed: whether a block is stored as (inputs, outputs, *kernel).
+        tied: its other names.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    role: str
+    order: tuple[int, int] = (0, 0)
+    layer: str = ""
+    blocks: int = 1
+    fan_in: int | None = None
+    fan_out: int | None = None
+    transposed: bool = False
+    tied: tuple[str, ...] = ()
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether the tensor maps inputs to outputs."""
+        return self.fan_in is not None
+
+    @property
+    def is_branch_end(self) -> bool:
+        """Whether the tensor is the last one of its kind in a residual branch."""
+        return self.role.endswith(END)
+
+    def matrices(self, tensor: Tensor) -> Tensor:
+        """Return a weight as (blocks, outputs, inputs × kernel taps).
+
+        Args:
+            tensor: of the role's shape.
+        """
+        stacked = tensor.reshape(self.blocks, tensor.shape[0] // self.blocks, *tensor.shape[1:])
+        if self.transposed:
+            stacked = stacked.transpose(1, 2)
+        return stacked.reshape(*stacked.shape[:2], -1)
+
+
+def roles_of(model: nn.Module, structure: Structure | None) -> dict[str, TensorRole]:
+    """Return the role of each parameter, each tied one once, in the order in which they run.
+
+    Args:
+        model: any module.
+        structure: the model's; None if it cannot run, and the types of its modules decide.
+    """
+    roles = _roles_by_module(model)
+    if structure is not None:
+        _Refinement(roles, model, structure).apply()
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    firsts = [(several[0], tuple(several[1:])) for several in names.values()]
+    found = [_most_telling(roles, first, others) for first, others in firsts]
+    ordered = sorted(found, key=lambda role: role.order)
+    return {role.name: role for role in ordered}
+
+
+def _most_telling(roles: Mapping[str, TensorRole], first: str, others: tuple[str, ...]) -> TensorRole:
+    """Return the role of a tied tensor: an embedding's before a head's, because its law is the embedding's."""
+    several = [roles[name] for name in (first, *others)]
+    chosen = next((role for role in several if role.role == "embedding"), several[0])
+    return replace(chosen, name=first, tied=others)
+
+
+def _roles_by_module(model: nn.Module) -> dict[str, TensorRole]:
+    roles: dict[str, TensorRole] = {}
+    order = 0
+    for prefix, module in model.named_modules(remove_duplicate=False):
+        weights = {id(layer.weight): layer for layer in weight_layers(module)}
+        for attribute, parameter in module.named_parameters(recurse=False):
+            name = f"{prefix}.{attribute}".removeprefix(".")
+            role = TensorRole(name, tuple(parameter.shape), "other", (0, order), prefix)
+            order += 1
+            if id(parameter) in weights:
+                role = _weight_role(role, module, weights[id(parameter)])
+            else:
+                role = _other_role(role, module, attribute, parameter)
+            roles.setdefault(name, role)
+    return roles
+
+
+def _weight_role(role: TensorRole, module: nn.Module, layer: WeightLayer) -> TensorRole:
+    kind = "linear"
+    if layer.kernel:
+        kind = "depthwise convolution" if layer.inputs == 1 and layer.blocks > 1 else "convolution"
+    elif isinstance(module, nn.MultiheadAttention):
+        kind = "attention" if layer.blocks == 3 else role.name.rpartition(".")[2][0]
+        kind = {"q": "query", "k": "key", "v": "value"}.get(kind, kind)
+    return replace(
+        role,
+        role=kind,
+        blocks=layer.blocks,
+        fan_in=layer.fan_in,
+        fan_out=layer.fan_out,
+        transposed=layer.transposed,
+    )
+
+
+_GATES = {"LSTM": 4, "LSTMCell": 4, "GRU": 3, "GRUCell": 3}
+
+
+def _other_role(role: TensorRole, module: nn.Module, attribute: str, parameter: Tensor) -> TensorRole:
+    is_bias = "bias" in attribute
+    if isinstance(module, NORM_LAYERS) or (
+        "norm" in type(module).__name__.lower() and parameter.dim() == 1 and attribute in {"weight", "bias"}
+    ):
+        return replace(role, role="norm bias" if is_bias else "norm weight")
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+        if is_bias:
+            return replace(role, role="recurrent bias")
+        blocks = _GATES.get(getattr(module, "mode", type(module).__name__), 1) if "hr" not in attribute else 1
+        rows, columns = parameter.shape
+        return replace(role, role="recurrent", blocks=blocks, fan_in=columns, fan_out=rows // blocks)
+    if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+        return replace(role, role="embedding")
+    if isinstance(module, nn.Bilinear) and not is_bias:
+        outputs, first, second = parameter.shape
+        return replace(role, role="bilinear", fan_in=first * second, fan_out=outputs)
+    has_weights = any(True for _ in weight_layers(module))
+    if is_bias and (has_weights or isinstance(module, nn.Bilinear)):
+        return replace(role, role="bias")
+    return role
+
+
+class _Refinement:
+    """Gives parameters the roles that only a run of the model shows."""
+
+    def __init__(self, roles: dict[str, TensorRole], model: nn.Module, structure: Structure) -> None:
+        self._roles, self._structure = roles, structure
+        self._modules = {name: index for index, (name, _) in enumerate(model.named_modules())}
+        self._weights = {layer.name: layer.weight for layer in structure.layers}
+
+    def apply(self) -> None:
+        self._order()
+        for layer in self._structure.layers:
+            self._use_as(layer)
+        for attention in self._structure.attention:
+            self._name_projections(attention)
+        for branch in self._structure.branches:
+            self._mark_end(branch)
+        for name in self._structure.heads:
+            self._change(self._weights[name], role="head")
+            self._change(f"{name}.bias", role="head bias")
+        for role, names in (("positions", self._structure.positions), ("scalar bias", self._structure.scalar_biases)):
+            for name in names:
+                self._change(name, role=role, fan_in=None, fan_out=None)
+
+    def _change(self, name: str, **fields: Any) -> None:
+        if name in self._roles:
+            self._roles[name] = replace(self._roles[name], **fields)
+
+    def _order(self) -> None:
+        """Sort by the order in which layers run; parameters beside a layer go with it, the others with the last one."""
+        order = {layer.name: index for index, layer in enumerate(self._structure.layers)}
+        order |= {layer.weight: order[layer.name] for layer in self._structure.layers}
+        last, latest = len(order), 0
+        for name, role in list(self._roles.items()):
+            runs = order.get(name, order.get(role.layer))
+            latest = latest if runs is None else runs  # a norm follows the layer that is defined before it
+            self._change(name, order=(last if role.layer in self._structure.unused else latest, role.order))
+
+    def _use_as(self, layer: Layer) -> None:
+        role = self._roles.get(layer.weight)
+        if role is None:
+            return
+        if layer.kind == "embedding":
+            self._change(layer.weight, role="embedding", fan_in=None, fan_out=None)
+        elif role.role == "other" and layer.kind in {"linear", "convolution", "attention"} and len(role.shape) >= 2:
+            taps = math.prod(role.shape[2:])
+            self._change(layer.weight, role=layer.kind, fan_in=role.shape[1] * taps, fan_out=role.shape[0] * taps)
+
+    def _name_projections(self, attention: Attention) -> None:
+        if not attention.fused:
+            for part in ("query", "key", "value"):
+                for name in getattr(attention, part):
+                    self._change(self._weights[name], role=part)
+            return
+        weight = self._weights[attention.query[0]]
+        role = self._roles[weight]
+        outputs = role.shape[1] if role.transposed else role.shape[0]
+        if outputs % 3 == 0:  # where a weight is stored (inputs, outputs), its thirds are no blocks of rows
+            self._change(weight, role="attention", fan_out=outputs // 3, blocks=1 if role.transposed else 3)
+
+    def _mark_end(self, branch: ResidualBranch) -> None:
+        for name in branch.gates:
+            self._change(name, role="gate", fan_in=None, fan_out=None)
+        for name in branch.ends:
+            weight = self._weights[name]
+            self._change(weight, role=self._roles[weight].role.removesuffix(END) + END)
+        norm = self._last_norm(branch)
+        if norm is not None:
+            self._change(f"{norm}.weight", role="norm weight" + END)
+
+    def _last_norm(self, branch: ResidualBranch) -> str | None:
+        """Return the norm between a branch's last weight and its end, None if there is none.
+
+        If no single module returns the branch's result, it is the first norm defined after the last weight in the same
+        module.
+        """
+        if branch.output in branch.ends:
+            return None
+        if branch.output in self._structure.norms:
+            return branch.output
+        for end in branch.ends:
+            beside = [
+                norm
+                for norm in self._structure.norms
+                if norm.rpartition(".")[0] == end.rpartition(".")[0]
+                and self._modules.get(norm, -1) > self._modules.get(end, -1)
+            ]
+            if beside:
+                return min(beside, key=lambda norm: self._modules[norm])
+        return None
+
+
+_NAME_ROLES = (
+    (r"(^|\.)(cls_token|dist_token|reg_token|mask_token|class_token)$", "other"),
+    (r"(pos_embed|position_embeddings?|wpe|positions?|pos_embedding)(\.weight)?$", "positions"),
+    (r"(wte|word_embeddings?|embed_tokens|token_embedding|embeddings?|tok_emb\w*)\.weight$", "embedding"),
+    (r"(^|\.)(head|fc|classifier|lm_head|output|head\.fc)\.weight$", "head"),
+    (r"(^|\.)(head|fc|classifier|lm_head|output|head\.fc)\.bias$", "head bias"),
+    (r"(norm\w*|bn\w*|ln\w*|ln_\w+)\.weight$", "norm weight"),
+    (r"(norm\w*|bn\w*|ln\w*|ln_\w+)\.bias$", "norm bias"),
+    (r"weight_(ih|hh|hr)(_l\d+\w*)?$", "recurrent"),
+    (r"bias_(ih|hh)(_l\d+\w*)?$", "recurrent bias"),
+    (r"\.bias$", "bias"),
+)
+
+
+def roles_from_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorRole]:
+    """Return the role of each tensor of a weights file, guessed from names and shapes alone.
+
+    Running statistics and counters of norms, which are no parameters, are left out. The order is the file's.
+
+    Args:
+        shapes: name → sizes.
+    """
+    return {
+        name: _role_from_name(name, shape, (0, order))
+        for order, (name, shape) in enumerate(shapes.items())
+        if not name.endswith(("running_mean", "running_var", "num_batches_tracked"))
+    }
+
+
+def _role_from_name(name: str, shape: tuple[int, ...], order: tuple[int, int]) -> TensorRole:
+    known = next((role for pattern, role in _NAME_ROLES if re.search(pattern, name)), None)
+    if len(shape) < 2 and known not in {None, "head", "embedding", "positions", "recurrent"}:
+        return TensorRole(name, shape, str(known), order, name.rpartition(".")[0])
+    if known in {"embedding", "positions"} or len(shape) < 2:
+        role = known if known in {"embedding", "positions"} and len(shape) >= 2 else "other"
+        if len(shape) == 1 and name.endswith(".weight"):
+            role = "norm weight"  # the only weight with one dimension
+        return TensorRole(name, shape, role or "other", order, name.rpartition(".")[0])
+    taps = math.prod(shape[2:])
+    kind = "linear" if len(shape) == 2 else "convolution"
+    if len(shape) > 2 and shape[1] == 1:
+        kind = "depthwise convolution"
+    role = known if known in {"head", "recurrent"} else kind
+    blocks = shape[0] if kind == "depthwise convolution" else 1
+    return TensorRole(
+        name, shape, role, order, name.rpartition(".")[0], blocks, shape[1] * taps, shape[0] // blocks * taps
+    )
+
+
+def siblings(roles: Iterable[TensorRole]) -> Iterator[tuple[str, list[TensorRole]]]:
+    """Yield the tensors of each role in the order in which they run."""
+    groups: dict[str, list[TensorRole]] = {}
+    for role in roles:
+        groups.setdefault(role.role, []).append(role)
+    yield from groups.items()
+
+
+def parameters_of(model: nn.Module) -> dict[str, Tensor]:
+    """Return the parameters, detached, each tied one once under its first name."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def complex_or_quantized(tensor: Tensor) -> bool:
+    return torch.is_complex(tensor) or tensor.is_quantized or not tensor.is_floating_point()

@@ -1,0 +1,175 @@
+"""What a tensor holds, measured in float64: moments, tails, quantiles, singular values, equal rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from initbench.inspection.roles import TensorRole
+
+QUANTILES = tuple(index / 20 for index in range(21))
+"""The levels of `TensorSummary.quantiles`, from the smallest entry to the largest."""
+_LARGEST_GRAM = 4096  # rows of a Gram matrix whose eigenvalues take seconds
+_MOST_SORTED = 2**22  # entries; quantiles of larger tensors are those of evenly spaced entries
+_MOST_BLOCKS = 64  # matrices of one tensor whose singular values are computed, evenly spaced
+
+
+@dataclass(frozen=True)
+class TensorSummary:
+    """The values of one tensor.
+
+    All numbers but the counts are of the finite entries.
+
+    Attributes:
+        role: the tensor's role and sizes.
+        dtype: such as ``float32``.
+        mean: the mean of its entries.
+        std: their standard deviation around the mean, with divisor n.
+        excess_kurtosis: m₄/m₂² - 3: 0 for a normal law, -1.2 for a uniform one; None if all entries are equal.
+        quantiles: at the levels `QUANTILES`.
+        zeros: the number of entries that are exactly 0.
+        not_finite: the number of NaN and infinite entries.
+        singular_values: of the blocks (see `TensorRole.matrices`), (blocks, min(outputs, inputs)), each in descending
+            order; None except for weights with at most 4,096 rows or columns.
+        rank: the smallest numerical rank of a block: the number of singular values above 1e-6 × the largest. Float32
+            entries do not resolve smaller ones.
+        equal_rows: rows (outputs) that equal another row of their block, zeros apart.
+        negated_rows: rows that are another row times -1, zeros apart.
+        zero_rows: rows of zeros, if the tensor is not all zeros.
+    """
+
+    role: TensorRole
+    dtype: str
+    mean: float
+    std: float
+    excess_kurtosis: float | None
+    quantiles: tuple[float, ...]
+    zeros: int = 0
+    not_finite: int = 0
+    singular_values: Tensor | None = None
+    rank: int | None = None
+    equal_rows: int = 0
+    negated_rows: int = 0
+    zero_rows: int = 0
+
+    @property
+    def entries(self) -> int:
+        """The number of entries."""
+        return int(torch.Size(self.role.shape).numel())
+
+    @property
+    def constant(self) -> float | None:
+        """The value of all entries, if they are equal; otherwise None."""
+        return self.quantiles[0] if self.quantiles and self.quantiles[0] == self.quantiles[-1] else None
+
+    @property
+    def root_mean_square(self) -> float:
+        """√(mean² + std²)."""
+        return (self.mean**2 + self.std**2) ** 0.5
+
+    @property
+    def condition(self) -> float | None:
+        """The largest ratio of a block's largest to its smallest singular value; None without singular values."""
+        if self.singular_values is None or not self.singular_values.numel():
+            return None
+        ratios = self.singular_values[:, 0] / self.singular_values[:, -1]
+        return float(ratios.nan_to_num(float("inf"), posinf=float("inf")).max())
+
+
+@torch.no_grad()
+def summarize(tensor: Tensor, role: TensorRole) -> TensorSummary:
+    """Return the summary of a tensor.
+
+    Args:
+        tensor: real floating-point numbers, of the role's shape.
+        role: its role.
+    """
+    values = tensor.detach().to(device="cpu", dtype=torch.float64)
+    finite = values[values.isfinite()] if not bool(values.isfinite().all()) else values.flatten()
+    mean, std, kurtosis = _moments(finite)
+    summary = TensorSummary(
+        role,
+        str(tensor.dtype).removeprefix("torch."),
+        mean,
+        std,
+        kurtosis,
+        _quantiles(finite),
+        zeros=int((finite == 0).sum()),
+        not_finite=values.numel() - finite.numel(),
+    )
+    if not role.is_weight or summary.not_finite or not std:
+        return summary
+    blocks = role.matrices(values)
+    singular = singular_values(blocks)
+    rank = None if singular is None else int((singular > 1e-6 * singular[:, :1]).sum(1).min())
+    return replace(summary, singular_values=singular, rank=rank, **_repeated_rows(blocks))
+
+
+def _moments(values: Tensor) -> tuple[float, float, float | None]:
+    if not values.numel():
+        return 0.0, 0.0, None
+    if bool((values == values[0]).all()):
+        return float(values[0]), 0.0, None
+    mean = values.mean()
+    deviations = values - mean
+    variance = deviations.square().mean()
+    kurtosis = float(deviations.square().square().mean() / variance.square()) - 3
+    return float(mean), float(variance.sqrt()), kurtosis
+
+
+def _quantiles(values: Tensor) -> tuple[float, ...]:
+    if not values.numel():
+        return ()
+    taken = values if values.numel() <= _MOST_SORTED else values[:: -(-values.numel() // _MOST_SORTED)]
+    ordered = taken.sort().values
+    # Torch's `quantile` refuses large inputs; this is its linear interpolation.
+    positions = torch.tensor(QUANTILES, dtype=torch.float64) * (ordered.numel() - 1)
+    lower = positions.floor().long()
+    upper = (lower + 1).clamp(max=ordered.numel() - 1)
+    found = (ordered[lower] + (ordered[upper] - ordered[lower]) * (positions - lower)).tolist()
+    return (float(values.min()), *found[1:-1], float(values.max()))
+
+
+def singular_values(blocks: Tensor) -> Tensor | None:
+    """Return the singular values of matrices in descending order, (blocks, min(rows, columns)), from Gram matrices.
+
+    Squaring loses half of the digits, so values below about 1e-8 × the largest are rounding. Of more than 64 matrices,
+    64 evenly spaced ones are taken. None if both sizes exceed 4,096.
+
+    Args:
+        blocks: (blocks, rows, columns), float64.
+    """
+    if min(blocks.shape[1:]) > _LARGEST_GRAM or 0 in blocks.shape:
+        return None
+    taken = blocks if len(blocks) <= _MOST_BLOCKS else blocks[:: -(-len(blocks) // _MOST_BLOCKS)]
+    wide = taken if taken.shape[1] <= taken.shape[2] else taken.transpose(1, 2)
+    eigenvalues = torch.linalg.eigvalsh(wide @ wide.transpose(1, 2))
+    return eigenvalues.clamp(min=0).sqrt().flip(1)
+
+
+def _repeated_rows(blocks: Tensor) -> dict[str, int]:
+    """Count rows with a twin, exact or negated, within each block, by a random projection and a look at neighbours."""
+    if blocks.shape[1] < 2 or blocks.shape[2] < 2:
+        return {}
+    generator = torch.Generator("cpu").manual_seed(0)
+    direction = torch.randn(blocks.shape[2], dtype=torch.float64, generator=generator)
+    counts = {"equal_rows": 0, "negated_rows": 0, "zero_rows": 0}
+    for block in blocks[:: -(-len(blocks) // _MOST_BLOCKS)]:
+        nonzero = block[block.any(1)]
+        counts["zero_rows"] += len(block) - len(nonzero)
+        order = (nonzero @ direction).abs().sort().indices
+        rows = nonzero[order]
+        # Twins have the same projection up to its sign, so they are neighbours.
+        counts["equal_rows"] += _rows_with_twin((rows[1:] == rows[:-1]).all(1))
+        counts["negated_rows"] += _rows_with_twin((rows[1:] == -rows[:-1]).all(1))
+    return counts
+
+
+def _rows_with_twin(pairs: Tensor) -> int:
+    """Return how many rows belong to at least one of the pairs of neighbours."""
+    padded = torch.zeros(len(pairs) + 1, dtype=torch.bool)
+    padded[:-1] |= pairs
+    padded[1:] |= pairs
+    return int(padded.sum())
