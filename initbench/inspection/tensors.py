@@ -104,7 +104,8 @@ def summarize(tensor: Tensor, role: TensorRole) -> TensorSummary:
     blocks = role.matrices(values)
     singular = singular_values(blocks)
     rank = None if singular is None else int((singular > 1e-6 * singular[:, :1]).sum(1).min())
-    return replace(summary, singular_values=singular, rank=rank, **_repeated_rows(blocks))
+    equal, negated, zero = _repeated_rows(blocks)
+    return replace(summary, singular_values=singular, rank=rank, equal_rows=equal, negated_rows=negated, zero_rows=zero)
 
 
 def _moments(values: Tensor) -> tuple[float, float, float | None]:
@@ -149,22 +150,23 @@ def singular_values(blocks: Tensor) -> Tensor | None:
     return eigenvalues.clamp(min=0).sqrt().flip(1)
 
 
-def _repeated_rows(blocks: Tensor) -> dict[str, int]:
-    """Count rows with a twin, exact or negated, within each block, by a random projection and a look at neighbours."""
+def _repeated_rows(blocks: Tensor) -> tuple[int, int, int]:
+    """Return the numbers of rows with an equal twin, with a negated twin, and of zeros, over all blocks.
+
+    A random projection sorts the rows, so that twins are neighbours.
+    """
+    equal = negated = zero = 0
     if blocks.shape[1] < 2 or blocks.shape[2] < 2:
-        return {}
+        return equal, negated, zero
     generator = torch.Generator("cpu").manual_seed(0)
     direction = torch.randn(blocks.shape[2], dtype=torch.float64, generator=generator)
-    counts = {"equal_rows": 0, "negated_rows": 0, "zero_rows": 0}
     for block in blocks[:: -(-len(blocks) // _MOST_BLOCKS)]:
         nonzero = block[block.any(1)]
-        counts["zero_rows"] += len(block) - len(nonzero)
-        order = (nonzero @ direction).abs().sort().indices
-        rows = nonzero[order]
-        # Twins have the same projection up to its sign, so they are neighbours.
-        counts["equal_rows"] += _rows_with_twin((rows[1:] == rows[:-1]).all(1))
-        counts["negated_rows"] += _rows_with_twin((rows[1:] == -rows[:-1]).all(1))
-    return counts
+        zero += len(block) - len(nonzero)
+        rows = nonzero[(nonzero @ direction).abs().sort().indices]
+        equal += _rows_with_twin((rows[1:] == rows[:-1]).all(1))
+        negated += _rows_with_twin((rows[1:] == -rows[:-1]).all(1))
+    return equal, negated, zero
 
 
 def _rows_with_twin(pairs: Tensor) -> int:

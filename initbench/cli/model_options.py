@@ -1,0 +1,99 @@
+"""Options of the commands that look at one model: `audit`, `diff` and `check`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from initbench.errors import ArgumentError, InitbenchError
+from initbench.inputs import Inputs
+
+if TYPE_CHECKING:
+    from initbench.inspection.source import ModelSource
+
+MODEL_HELP = (
+    "timm/NAME, torchvision/NAME, hf/NAME, one of initbench's architectures, or package.module:function, where the "
+    "function returns the model."
+)
+Model = Annotated[str, typer.Argument(help=MODEL_HELP, metavar="MODEL")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="An argument of the model: --with depth=50.", metavar="KEY=VALUE"),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="A state dict to load into the model; no code in the file runs.", metavar="FILE"),
+]
+InputShape = Annotated[
+    str | None,
+    typer.Option(
+        "--input",
+        help="Shape of one sample: 3,224,224 for images, 128 for vectors or, with --vocabulary, for tokens.",
+        metavar="SIZES",
+    ),
+]
+Vocabulary = Annotated[int | None, typer.Option(min=1, help="Number of tokens, if inputs are tokens.", metavar="N")]
+FailOn = Annotated[
+    str | None,
+    typer.Option(help="Exit with code 1 if the command reports one of these kinds; any for all.", metavar="KIND,..."),
+]
+
+
+def source_of(
+    model: str, arguments: list[str] | None, input_shape: str | None, vocabulary: int | None, weights: str | None
+) -> ModelSource:
+    """Return the source of the model that the options describe.
+
+    Raises:
+        InitbenchError: an option cannot be read, or there is no such model.
+    """
+    from initbench.inspection.source import model_source
+
+    return model_source(model, arguments_of(arguments), inputs=inputs_of(input_shape, vocabulary), weights=weights)
+
+
+def arguments_of(assignments: list[str] | None) -> dict[str, Any]:
+    """Return the model's arguments; values are read as YAML: ``norm=none`` is a text, ``depth=50`` a number."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    read: dict[str, Any] = {}
+    for assignment in assignments or []:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.isidentifier():
+            raise InitbenchError(f"--with {assignment}: must be KEY=VALUE, such as depth=50")
+        try:
+            read[name] = YAML(typ="safe").load(value)
+        except YAMLError:
+            raise InitbenchError(f"--with {assignment}: the value cannot be read") from None
+    return read
+
+
+def inputs_of(shape: str | None, vocabulary: int | None) -> Inputs | None:
+    if shape is None:
+        if vocabulary is not None:
+            raise InitbenchError("--vocabulary needs --input, the number of tokens")
+        return None
+    try:
+        sizes = tuple(int(size) for size in shape.replace("x", ",").split(","))
+        return Inputs(sizes, vocabulary)
+    except (ValueError, ArgumentError):
+        raise InitbenchError(f"--input {shape}: must be sizes of at least 1, such as 3,224,224") from None
+
+
+def kinds_of(fail_on: str | None, known: tuple[str, ...]) -> frozenset[str]:
+    """Return the kinds of `--fail-on`.
+
+    Raises:
+        InitbenchError: one of them is unknown.
+    """
+    from initbench.arguments import nearest
+
+    kinds = frozenset(kind.strip() for kind in (fail_on or "").split(",") if kind.strip())
+    if kinds == {"any"}:
+        return frozenset(known)
+    for kind in kinds:
+        if kind not in known:
+            raise InitbenchError(f"--fail-on: unknown kind {kind!r}{nearest(kind, known)}")
+    return kinds
