@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import tarfile
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -410,6 +410,47 @@ def _gap_closes(t: Trials) -> str:
     return decide(_equal(proposed, default, 0.01), _leads(proposed, default, 0.01))
 
 
+def _lsuv_and_metainit(t: Trials) -> str:
+    lsuv, metainit = _of(t, start="lsuv"), _of(t, start="metainit")
+    fails = any(every(map(_is_at_chance, trials), 0.5) for trials in (lsuv, metainit))
+    held = _train(lsuv) and _train(metainit) and _equal(lsuv, metainit, 0.015)
+    return decide(held, fails or _beyond(lsuv, metainit, 0.015))
+
+
+def _bases(t: Trials) -> str:
+    trained, equal, at_chance = True, True, False
+    for net in _each(t, "net"):
+        names = sorted({trial["base"]["name"] for trial in net})
+        by_base = [_of([trial for trial in net if trial["base"]["name"] == name]) for name in names]
+        trained &= all(map(_train, by_base))
+        equal &= all(_equal(one, other, 0.03) for one, other in combinations(by_base, 2))
+        at_chance |= any(_chance(trials, 0.6) for trials in by_base)
+    return decide(trained and equal, at_chance)
+
+
+def _rate_shares(trials: Trials) -> list[float]:
+    """Return for each seed's search the best rate divided by the largest stable one, judged on validation data."""
+    shares = []
+    for of_seed, best in zip(_each(trials, "seed"), _best(trials), strict=True):
+        learned = [t for t in of_seed if t["validation"] < math.inf and abs(t["validation"] - 0.9) > 0.041 + 1e-9]
+        shares.append(best["lr"] / max(trial["lr"] for trial in learned))
+    return shares
+
+
+def _small_batch(t: Trials) -> str:
+    small = _of(t, batch_size=16)
+    nets = [
+        _of(small, norm="batch"),
+        _of(small, norm="none", multiplier=False),
+        _of(small, start="skipinit"),
+    ]
+    shares = [_rate_shares(_of(net, phase="search")) for net in nets]
+    far = all(share <= 0.25 for of_net in shares for share in of_net)
+    near = any(every((share >= 0.5 for share in of_net), 0.6) for of_net in shares)
+    _, highest = interval(_differences(_tuned(nets[0]), _tuned(nets[2])), 0.90)
+    return decide(far and highest < 0.03, near)
+
+
 LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("cifar_depth", "metainit-response-vanilla-nets-defeat-traditional-starts"): _traditional_starts,
     ("cifar_depth", "metainit-response-gq-correlates-with-error"): _quotient_and_error,
@@ -420,9 +461,11 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("gradinit_table8", "gradinit-t8-full-overlap-blows-up-the-gradient"): _full_overlap_gradient,
     ("gradinit_table8", "gradinit-b-half-overlap-needs-no-constraint"): _half_overlap_and_kaiming,
     ("metainit_batchnorm", "metainit-t1-wrn28-batchnorm-plus-metainit-equals-batchnorm"): _batch_norm_and_metainit,
+    ("metainit_bases", "metainit-norms-suffice-gaussian-or-orthogonal"): _bases,
     ("metainit_figure3", "metainit-f3-plain-too-small-recovers"): _recovers(0.02),
     ("metainit_figure3", "metainit-f3-plain-too-large-recovers"): _recovers(0.15),
     ("metainit_figure3", "metainit-f3-residual-recovers"): _residual_recovers,
+    ("metainit_lsuv", "metainit-t1-plain28-lsuv-equals-metainit"): _lsuv_and_metainit,
     ("metainit_real_data", "metainit-response-real-data-works-too"): _real_batches,
     ("metainit_table1", "metainit-t1-plain28-deltaorth-fails"): _plain_fails,
     ("metainit_table1", "metainit-t1-plain28-metainit-recovers"): _plain_recovers,
@@ -439,6 +482,7 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("skipinit_failures", "skipinit-downscaling-activations-suffices"): _downscaling,
     ("skipinit_own_rates", "skipinit-depth-100-variants-train"): _variants_at_100,
     ("skipinit_own_rates", "skipinit-performs-as-fixup"): _skipinit_and_fixup,
+    ("skipinit_rates", "skipinit-small-batch-best-rate-far-below-limit"): _small_batch,
     ("weightnorm_depth", "weightnorm-default-fails-in-deep-residual-nets"): _default_fails,
     ("weightnorm_depth", "weightnorm-proposed-trains-at-any-depth"): _proposed_trains,
     ("weightnorm_warmup", "weightnorm-gain-remains-without-warmup"): _gain_without_warm_up,
