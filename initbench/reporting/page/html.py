@@ -32,25 +32,9 @@ def render_html(contents: Contents) -> str:
 
 def html_pieces(contents: Contents) -> Iterator[str]:
     """Yield the report as HTML, piece by piece; invisible characters are escaped."""
-    environment = Environment(
-        loader=PackageLoader("initbench.reporting.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     heat_map = contents.overview.heat_map
-    environment.filters |= FILTERS | {
-        "by_subject": by_subject,
-        "drawn": drawn,
-        "explained": Glossary().explain,
-        "in_rows": in_rows,
-        "head": lambda table: head_of(table, _MOST_ROWS),
-        "step": lambda level: None if math.isnan(level) else shades.step(level),
-        "as_json": as_json,
-        "coded": _coded,
-        "symbol": lambda entry: Markup(entry.symbol),  # noqa: S704  # ours
-    }
+    environment = _environment(contents.key)
+    environment.filters["step"] = lambda level: None if math.isnan(level) else shades.step(level)
     pieces = environment.get_template("page.html").generate(
         {name: getattr(contents, name) for name in contents.__dataclass_fields__},
         sentences=contents.overview.sentences,
@@ -58,12 +42,40 @@ def html_pieces(contents: Contents) -> Iterator[str]:
         size=_size(heat_map),
         marks=MARKS,
         groups=_groups(heat_map),
-        legend_of=lambda analysis: _legend(analysis, contents.key),
         words=words_of(_texts(contents)),
         shades=Markup(shades.rules()),  # noqa: S704  # colours alone
         dark_shades=Markup(shades.rules(dark=True)),  # noqa: S704
     )
     yield from (visible(piece, KEPT) for piece in pieces)
+
+
+def render_model_page(title: str, line: str, answers: Sequence[Answer]) -> str:
+    """Return the page of one model as HTML: a heading, a line of facts, and the answers, the first of them open."""
+    template = _environment().get_template("model.html")
+    return visible(template.render(title=title, line=line, answers=answers), KEPT)
+
+
+def _environment(key: Sequence[str] = ()) -> Environment:
+    """Return what templates need to draw answers; `key` are the treatments in the order of legends."""
+    environment = Environment(
+        loader=PackageLoader("initbench.reporting.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS | {
+        "by_subject": by_subject,
+        "drawn": drawn,
+        "explained": Glossary().explain,
+        "in_rows": in_rows,
+        "head": lambda table: head_of(table, _MOST_ROWS),
+        "as_json": as_json,
+        "coded": _coded,
+        "symbol": lambda entry: Markup(entry.symbol),  # noqa: S704  # ours
+    }
+    environment.globals["legend_of"] = lambda answer: _legend(answer, key)
+    return environment
 
 
 def as_json(data: Any) -> Markup:
