@@ -170,7 +170,8 @@ def test_a_member_serves_its_own_tasks_and_has_the_arguments_of_its_configuratio
 
 
 def test_without_transformers_it_is_said_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers.models.auto", None)
+    monkeypatch.delitem(sys.modules, "transformers.models.auto", raising=False)
+    monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.setitem(ARCHITECTURES._members, "hf/gpt2", None)
     with pytest.raises(UnknownNameError, match=r"need the library transformers: pip install 'initbench\[hf\]'$"):
         ARCHITECTURES.get("hf/gpt2")
