@@ -13,7 +13,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from initbench.cli import app, command_line, main
-from initbench.errors import UnknownNameError
 from initbench.extras import EXTRA_OF, needed_by
 
 SUITE_FILE = """\
@@ -28,7 +27,7 @@ LIBRARY = """\
 import importlib, pkgutil
 import torch
 import initbench
-from initbench.registry import REGISTRIES
+from initbench.registry import PROBES, REGISTRIES
 
 for package in "architectures differentiation initializers models probes registry schemes structure training".split():
     folder = importlib.import_module(f"initbench.{package}").__path__
@@ -43,6 +42,8 @@ initbench.initialize(model, "delta_orthogonal", seed=1)
 batch = torch.randn(2, 3, 32, 32), torch.tensor([0, 1])
 assert initbench.gradient_quotient(model, *batch) > 0
 assert len(initbench.find_structure(model, batch[0]).branches) == 9
+probe = PROBES.get("signal_by_depth").build({"data": "random", "batch_size": 2})
+assert probe(model, initbench.ProbeContext(0, initbench.Inputs((3, 32, 32)), 10))
 assert initbench.rewrite(model, "skipinit", inputs=batch[0])(batch[0]).shape == (2, 10)
 dropping = initbench.create_model("wrn", depth=10, width=1, drop_path=0.5)
 assert dropping(batch[0]).shape == (2, 10)
@@ -151,9 +152,3 @@ def test_any_other_missing_module_is_a_fault(monkeypatch, name):
         main()
     with pytest.raises(ModuleNotFoundError), needed_by("some names"):
         fail()
-
-
-def test_names_that_need_an_extra_say_which():
-    with pytest.raises(UnknownNameError, match=r"^some names need the library ray: pip install 'initbench\[suite\]'$"):
-        with needed_by("some names"):
-            raise ModuleNotFoundError("No module named 'ray'", name="ray")

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 from torchvision.ops import StochasticDepth
 
-from initbench.architectures.blocks import DropPath, BetaSwish
+from initbench.architectures.blocks import BetaSwish, DropPath
 from initbench.architectures.create import create_model
 from initbench.architectures.scalars import ScalarMultiplier
 from initbench.architectures.wrn import Block, WideStyle
