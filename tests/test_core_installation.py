@@ -116,7 +116,7 @@ def test_the_help_lists_every_command(core):
 
 
 @pytest.mark.parametrize(
-    "command", ["list", "list --json", "describe kaiming", "plan one.yaml", "status results", "new-plugin my_methods"]
+    "command", ["list", "describe kaiming", "plan one.yaml", "status results", "new-plugin my_methods"]
 )
 def test_a_command_that_needs_no_extra_works(core, command):
     done = core("-m", "initbench", *command.split())
