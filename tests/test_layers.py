@@ -10,7 +10,7 @@ from import_graph import MODULES, imported
 # From the bottom up; modules on one line may not import one another's package, but may import within their own.
 LAYERS = [
     {
-        *["errors", "randomness", "arguments", "plugins", "registry", "json_values", "models"],
+        *["errors", "randomness", "arguments", "plugins", "registry", "json_values", "models", "extras"],
         *["inputs", "metric", "files", "visible_text"],
     },
     {"structure"},

@@ -119,15 +119,26 @@ def make_dropout(rate: float) -> nn.Module:
 
 
 def make_drop_path(rate: float) -> nn.Module:
-    """Return a layer that drops a residual branch at random in training; the identity for a rate of 0.
+    """Return a `DropPath`, or the identity for a rate of 0."""
+    check_rate("drop_path", rate)
+    return DropPath(rate) if rate else nn.Identity()
+
+
+class DropPath(nn.Module):
+    """Drop a residual branch at random in training, as torchvision's ``StochasticDepth(rate, "row")`` does.
 
     For each sample the branch is zero with probability `rate` and otherwise divided by 1 - rate, so that its mean is
     the branch that evaluation uses. Huang et al., Deep Networks with Stochastic Depth, ECCV 2016, drop the branch for a
     whole mini-batch and multiply it by 1 - rate at evaluation instead.
     """
-    check_rate("drop_path", rate)
-    if not rate:
-        return nn.Identity()
-    from torchvision.ops import StochasticDepth
 
-    return StochasticDepth(rate, mode="row")
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, branch: Tensor) -> Tensor:
+        if not self.training:
+            return branch
+        shape = [len(branch), *[1] * (branch.dim() - 1)]
+        kept = torch.empty(shape, dtype=branch.dtype, device=branch.device).bernoulli_(1 - self.rate)
+        return branch * kept.div_(1 - self.rate)

@@ -48,7 +48,7 @@ def create_model(
         A model in training mode; an image classifier maps (N, *input_shape) to logits (N, num_classes).
 
     Raises:
-        UnknownNameError: no architecture has this name.
+        UnknownNameError: no architecture has this name, or the library that it comes from is not installed.
         ArgumentError: an argument is unknown, of the wrong type or refused, or the scheme does not fit the
             architecture.
         InitbenchError: there is no such scheme.

@@ -14,7 +14,8 @@ from torch import nn
 
 from initbench.architectures.size import size_of, too_large
 from initbench.arguments import types_of
-from initbench.errors import ArgumentError, UnknownNameError
+from initbench.errors import ArgumentError
+from initbench.extras import needed_by
 from initbench.inputs import Inputs
 from initbench.models.calls import tensor_of
 from initbench.registry import Member, register_architecture
@@ -37,11 +38,8 @@ _ROUNDING = 1e-6  # relative, in float32
 
 def _auto_mappings() -> dict[str, Mapping[str, Any]]:
     """Return model type → class name for each task."""
-    try:
+    with needed_by("architectures hf/NAME"):
         from transformers.models.auto import modeling_auto
-    except ModuleNotFoundError as error:
-        problem = "architectures hf/NAME need the library transformers: pip install 'initbench[hf]'"
-        raise UnknownNameError(problem) from error
     images: Mapping[str, Any] = modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES
     return {
         "language_modelling": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,

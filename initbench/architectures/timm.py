@@ -11,13 +11,15 @@ from initbench.architectures.blocks import check_rate
 from initbench.architectures.rewrite import put_in
 from initbench.arguments import check_optional_count
 from initbench.errors import ArgumentError
+from initbench.extras import needed_by
 from initbench.inputs import Inputs
 from initbench.models.batches import zero_inputs
 from initbench.registry import register_architecture
 
 
 def _members() -> Iterable[str]:
-    import timm
+    with needed_by("architectures timm/NAME"):
+        import timm
 
     return timm.list_models()
 

@@ -13,6 +13,7 @@ from initbench.architectures.rewrite import put_in
 from initbench.architectures.timm import check_norm_layer
 from initbench.arguments import types_of
 from initbench.errors import ArgumentError
+from initbench.extras import needed_by
 from initbench.inputs import Inputs
 from initbench.models.batches import zero_inputs
 from initbench.registry import Member, register_architecture
@@ -25,7 +26,8 @@ _SET = {"num_classes", "image_size", "input_size", "aux_logits", "dropout_aux", 
 
 
 def _members() -> Iterable[str]:
-    from torchvision import models
+    with needed_by("architectures torchvision/NAME"):
+        from torchvision import models
 
     return models.list_models(module=models)
 

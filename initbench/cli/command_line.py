@@ -21,6 +21,7 @@ from initbench.cli.status import status
 from initbench.cli.sync import sync
 from initbench.cli.ui import ui
 from initbench.errors import InitbenchError
+from initbench.extras import installation
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -79,6 +80,8 @@ def _message(error: Exception) -> str | None:
     """Return the line that describes an error, or None if it is a fault of the library, which needs a traceback."""
     if isinstance(error, InitbenchError | _UsageError):
         return str(getattr(error, "format_message", error.__str__)())
+    if line := installation(error):
+        return f"this command needs {line}"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE and not debugging():
         return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
     if interrupted():

@@ -30,6 +30,7 @@ from initbench.cli.signals import begin_work, exit_code
 from initbench.errors import InitbenchError
 from initbench.execution.executor import Executor
 from initbench.execution.progress_file import Asked
+from initbench.extras import require
 from initbench.tracking.uri import default_tracking_uri, shown_uri
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def execute(
     json: bool,
 ) -> None:
     """Run a request, show its progress, and end the process with the exit code of `initbench run`."""
+    require("ray", "mlflow", "pandas")  # the last two are imported when trials have run
     from initbench.cli.progress import Display
     from initbench.execution.driver import run_suite
 

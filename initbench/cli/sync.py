@@ -4,6 +4,7 @@ import sys
 
 from initbench.cli.options import Debug, Json, SuiteFolder, TrackingUri, print_json, suite_folder
 from initbench.cli.output import say
+from initbench.extras import require
 
 
 def sync(
@@ -16,6 +17,7 @@ def sync(
 
     A record that cannot be read is named and left out; the exit code is then 1.
     """
+    require("mlflow")  # an error that occurs later would count as one of the store
     from initbench.tracking.mlflow import sync_folder
 
     skipped: list[str] = []

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from initbench.cli.options import Debug, SuiteFolder, TrackingUri, suite_folder
+from initbench.extras import require
 from initbench.tracking.server import serve
 from initbench.tracking.uri import resolve_tracking_uri
 
@@ -19,5 +20,6 @@ def ui(
     debug: Debug = False,  # its callback has set it
 ) -> None:
     """Serve MLflow's user interface for a suite's runs until Ctrl-C."""
+    require("mlflow")  # the server is another process
     path = suite_folder(folder)
     serve(resolve_tracking_uri(path, tracking_uri), path, port, host)

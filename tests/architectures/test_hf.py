@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 
 import pytest
 import torch
@@ -167,13 +166,6 @@ def test_a_member_serves_its_own_tasks_and_has_the_arguments_of_its_configuratio
     assert arguments["n_layer"] == ("int", 12)
     assert arguments["n_inner"] == ("int | null", None)
     assert {"vocab_size", "use_cache", "bos_token_id", "id2label"}.isdisjoint(arguments)
-
-
-def test_without_transformers_it_is_said_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers.models.auto", None)
-    monkeypatch.setitem(ARCHITECTURES._members, "hf/gpt2", None)
-    with pytest.raises(UnknownNameError, match=r"need the library transformers: pip install 'initbench\[hf\]'$"):
-        ARCHITECTURES.get("hf/gpt2")
 
 
 def test_an_unknown_model_type_gives_the_nearest():

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 from torchvision.ops import StochasticDepth
 
-from initbench.architectures.blocks import BetaSwish
+from initbench.architectures.blocks import BetaSwish, DropPath
 from initbench.architectures.create import create_model
 from initbench.architectures.scalars import ScalarMultiplier
 from initbench.architectures.wrn import Block, WideStyle
@@ -246,7 +246,7 @@ def test_dropout_stands_between_the_two_convolutions():
 def test_drop_path_rises_linearly_to_the_last_block(depth, rates):
     # Huang et al., 2016, equation (4): p_l = 1 − l/L (1 − p_L), with p_L = 1 − 0.6.
     model = create_model("wrn", depth=depth, width=1, drop_path=0.6)
-    assert [m.p for m in model.modules() if isinstance(m, StochasticDepth)] == pytest.approx(rates, rel=1e-12)
+    assert [m.rate for m in model.modules() if isinstance(m, DropPath)] == pytest.approx(rates, rel=1e-12)
 
 
 def test_without_drop_path_and_at_evaluation_the_network_is_the_same():
@@ -254,7 +254,18 @@ def test_without_drop_path_and_at_evaluation_the_network_is_the_same():
     dropping, whole = (create_model("wrn", depth=16, width=1, norm="none", drop_path=rate) for rate in (0.9, 0.0))
     assert [n for n, _ in dropping.named_parameters()] == [n for n, _ in whole.named_parameters()]
     assert torch.equal(dropping.eval()(x), whole(x))
-    assert not [m for m in whole.modules() if isinstance(m, StochasticDepth)]
+    assert not [m for m in whole.modules() if isinstance(m, DropPath)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_drop_path_draws_as_torchvision(dtype):
+    x = torch.randn(64, 3, 2, 2).to(dtype)
+    outputs = []
+    for layer in (DropPath(0.3), StochasticDepth(0.3, "row")):
+        torch.manual_seed(0)
+        outputs.append(layer(x))
+    assert torch.equal(*outputs)
+    assert torch.equal(DropPath(0.3).eval()(x), x)
 
 
 @pytest.mark.parametrize("out_channels", [4, 6])

@@ -24,7 +24,7 @@ def kit(folder, *arguments):
     """Run the kit where Ray, MLflow and the packages of reports are not installed."""
     missing = folder / "missing"
     missing.mkdir(exist_ok=True)
-    for name in ("ray", "mlflow", "scikit_posthocs", "vl_convert"):
+    for name in ("ray", "mlflow", "vl_convert"):
         (missing / f"{name}.py").write_text(f"raise ImportError('{name} is not installed')\n")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(missing), str(ROOT)])}
     command = [sys.executable, str(FOLDER / "gpu.py"), *TINY, *arguments]
