@@ -1,7 +1,30 @@
-"""Tests for authors of plug-ins: `check_initializer`, or its checks one by one."""
+"""Tests for authors of plug-ins: `check_initializer`, or its checks one by one.
+
+The names are loaded when first used, so the pytest plug-in beside them loads no torch.
+"""
 
 from __future__ import annotations
 
-from initbench.testing.kit import Check, check_initializer, checks
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Check", "check_initializer", "checks"]
+if TYPE_CHECKING:  # for type checkers; `as` marks a name as public
+    from initbench.testing.kit import Check as Check
+    from initbench.testing.kit import check_initializer as check_initializer
+    from initbench.testing.kit import checks as checks
+
+_PUBLIC_BY_MODULE = {
+    "initbench.testing.kit": ["Check", "check_initializer", "checks"],
+}
+_PUBLIC = {name: module for module, names in _PUBLIC_BY_MODULE.items() for name in names}
+__all__ = list(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'initbench.testing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])
