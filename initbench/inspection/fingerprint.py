@@ -264,8 +264,8 @@ def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[
             yield role, tensor
             continue
         for part, third in zip(("query", "key", "value"), tensor.chunk(3, dimension), strict=True):
-            changed = {"role": part, "blocks": 1} if role.role == "attention" else {}
-            yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), **changed), third
+            blocks, kind = (1, part) if role.role == "attention" else (role.blocks, role.role)
+            yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), role=kind, blocks=blocks), third
 
 
 def _tensor_fingerprint(seeds: list[TensorSummary], roles: Mapping[str, TensorRole]) -> TensorFingerprint:
