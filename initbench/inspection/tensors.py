@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -124,7 +125,7 @@ def _quantiles(values: Tensor) -> tuple[float, ...]:
     if not values.numel():
         return ()
     taken = values if values.numel() <= _MOST_SORTED else values[:: -(-values.numel() // _MOST_SORTED)]
-    ordered = taken.sort().values
+    ordered = torch.from_numpy(np.sort(taken.numpy()))  # several times as fast as torch's
     # Torch's `quantile` refuses large inputs; this is its linear interpolation.
     positions = torch.tensor(QUANTILES, dtype=torch.float64) * (ordered.numel() - 1)
     lower = positions.floor().long()
