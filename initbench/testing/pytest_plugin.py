@@ -53,5 +53,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for several in terminalreporter.stats.values() for report in several]
     properties = [pair for report in reports for pair in getattr(report, "user_properties", ())]
-    for path in sorted({value for name, value in properties if name == PROPERTY}):
-        terminalreporter.write_line(f"wrote {path}")
+    here = terminalreporter.config.invocation_params.dir
+    for path in sorted({Path(value) for name, value in properties if name == PROPERTY}):
+        terminalreporter.write_line(f"wrote {path.relative_to(here) if path.is_relative_to(here) else path}")

@@ -13,6 +13,17 @@ from plugin_options import OPTIONS, PLUGIN
 import initbench
 
 ROOT = Path(initbench.__file__).parents[1]
+ASSERTS = """\
+from pathlib import Path
+from initbench.testing import assert_matches_fingerprint
+from torch import nn
+
+def network():
+    return nn.Linear(8, 8, bias=Path("biased").exists())
+
+def test_the_network():
+    assert_matches_fingerprint(network, "laws/linear.json", seeds=2)
+"""
 # Writes as `assert_matches_fingerprint` does, and needs no torch.
 WRITES = """\
 from pathlib import Path
@@ -67,3 +78,19 @@ def test_nothing_is_written_unasked(tmp_path):
     done = run_pytest(tmp_path)
     assert "2 passed" in done.stdout
     assert "wrote" not in done.stdout
+
+
+def test_a_failure_shows_the_test_and_what_differs_alone(tmp_path):
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_network.py").write_text(ASSERTS, encoding="utf-8")
+    assert "wrote tests/laws/linear.json" in run_pytest(tmp_path, "--update-fingerprints").stdout.splitlines()
+    assert (tests / "laws" / "linear.json").exists()
+    (tmp_path / "biased").touch()
+    done = run_pytest(tmp_path, "-q").stdout
+    assert "1 failed" in done
+    said = [line.removeprefix("E").strip() for line in done.splitlines() if line.startswith("E")]
+    assert said[0] == "AssertionError: the initialization differs"
+    assert said[1].startswith("laws/linear.json against network (")
+    assert "bias: in network, missing in laws/linear.json" in said
+    assert "initbench/testing" not in done
