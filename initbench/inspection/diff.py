@@ -177,6 +177,7 @@ def _holm(p_values: list[float], level: float) -> float:
 
 
 Tensors = list[TensorFingerprint]
+Key = Callable[[TensorFingerprint], Hashable]
 
 
 def _match(
@@ -186,42 +187,41 @@ def _match(
     left_a, left_b = list(a), list(b)
     order = {id(tensor): index for index, tensor in enumerate(left_a)}
     pairs: list[tuple[TensorFingerprint, TensorFingerprint]] = []
-    keys: list[Callable[[TensorFingerprint], Hashable]] = [
-        lambda tensor: (tensor.name, _layout(tensor)),
-        lambda tensor: (tensor.role, _layout(tensor)),
-        lambda tensor: (tensor.role.removesuffix(END), _layout(tensor)),
-        # Roles from a run and from module types differ, but vectors of one size may be weights or biases.
-        lambda tensor: _layout(tensor) if len(tensor.shape) > 1 else tensor.name,
-        lambda tensor: tensor.name,
-    ]
-    for key in keys:
-        _pair(left_a, left_b, key, pairs)
-    counts = [Counter(tensor.role for tensor in left) for left in (left_a, left_b)]
-    _pair(
-        left_a,
-        left_b,
-        lambda tensor: tensor.role if counts[0][tensor.role] == counts[1][tensor.role] else (tensor.name,),
-        pairs,
-    )
-    return sorted(pairs, key=lambda pair: order[id(pair[0])]), left_a, left_b
+
+    def pair(key_a: Key, key_b: Key | None = None) -> None:
+        """Move tensors with equal keys, in order, from what is left to the pairs; None fits no tensor."""
+        waiting: dict[Hashable, Tensors] = {}
+        for tensor in left_b:
+            waiting.setdefault((key_b or key_a)(tensor), []).append(tensor)
+        for tensor in list(left_a):
+            key = key_a(tensor)
+            if key is not None and waiting.get(key):
+                pairs.append((tensor, waiting[key].pop(0)))
+                left_a.remove(tensor)
+                left_b.remove(pairs[-1][1])
+
+    def pair_all(fits: Callable[[TensorFingerprint], bool]) -> None:
+        pair(lambda tensor: (tensor.role, _layout(tensor)) if fits(tensor) else None)
+        pair(lambda tensor: (tensor.role.removesuffix(END), _layout(tensor)) if fits(tensor) else None)
+        # Roles from a run and from module types differ, but a vector of the same size may have another meaning.
+        pair(lambda tensor: _layout(tensor) if fits(tensor) and len(tensor.shape) > 1 else None)
+        pair(lambda tensor: tensor.name if fits(tensor) else None)
+        counts = [Counter(tensor.role for tensor in left) for left in (left_a, left_b)]
+        as_many = {role for role, count in counts[0].items() if count == counts[1][role]}
+        pair(lambda tensor: tensor.role if fits(tensor) and tensor.role in as_many else None)
+
+    pair(lambda tensor: (tensor.name, _layout(tensor)))
+    pair_all(lambda tensor: len(tensor.shape) > 1)
+    layers = {_layer(one): _layer(other) for one, other in pairs}
+    pair(lambda tensor: (layers.get(_layer(tensor)), tensor.role), lambda tensor: (_layer(tensor), tensor.role))
+    pair_all(lambda tensor: True)
+    return sorted(pairs, key=lambda two: order[id(two[0])]), left_a, left_b
 
 
-def _pair(
-    left_a: Tensors,
-    left_b: Tensors,
-    key: Callable[[TensorFingerprint], Hashable],
-    pairs: list[tuple[TensorFingerprint, TensorFingerprint]],
-) -> None:
-    """Move tensors with equal keys, in order, from what is left to the pairs."""
-    waiting: dict[Hashable, Tensors] = {}
-    for tensor in left_b:
-        waiting.setdefault(key(tensor), []).append(tensor)
-    for tensor in list(left_a):
-        if others := waiting.get(key(tensor)):
-            other = others.pop(0)
-            pairs.append((tensor, other))
-            left_a.remove(tensor)
-            left_b.remove(other)
+def _layer(tensor: TensorFingerprint) -> tuple[str, str]:
+    """Return the name of a tensor's module, and its part of queries, keys and values."""
+    name, _, part = tensor.name.partition("[")
+    return name.rpartition(".")[0], part
 
 
 def _layout(tensor: TensorFingerprint) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from initbench.files import read_text, write_text
 from initbench.inputs import Inputs
 from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_of
 from initbench.inspection.source import ModelSource
-from initbench.inspection.tensors import TensorSummary, summarize
+from initbench.inspection.tensors import TensorSummary, singular_values, summarize
 from initbench.models import random_state
 from initbench.randomness import derive_seed
 from initbench.structure.find import find_structure
@@ -29,6 +29,7 @@ from initbench.structure.find import find_structure
 FORMAT = "initbench fingerprint 1"
 """The value of ``format`` in a fingerprint's file."""
 _MOST_BYTES = 2**25  # a model of 40,000 tensors
+_MOST_ROWS = 256  # whose singular values take milliseconds; those of a large matrix take seconds
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class TensorFingerprint:
         quantiles: the quantiles at 0, 0.05, ..., 1, in standard deviations from the mean, averaged over seeds; empty
             like `kurtoses`.
         quantile_stds: the standard deviations of these quantiles over seeds, with divisor seeds - 1.
-        fourth_moments: mean(σ⁴)/mean(σ²)² of the singular values σ of a weight, averaged over its blocks, per seed: 1
-            for an orthogonal matrix, 1 + rows/columns for independent entries; empty if they are unknown.
+        fourth_moments: mean(σ⁴)/mean(σ²)² of the singular values σ of a weight's rows or columns, whichever are fewer,
+            the first 256 of them, averaged over its blocks, per seed: 1 for an orthogonal matrix, 1 + rows/columns for
+            independent entries; empty for tensors that are no weights.
         largest: the largest σ divided by √mean(σ²), per seed.
         smallest: the square root of the smallest σ divided by √mean(σ²), per seed.
     """
@@ -186,14 +188,14 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
         raise ArgumentError(f"must be at least 2, because a law shows only in several models, got {seeds}", "seeds")
     builder = _builder(build)
     default_inputs = build.inputs if isinstance(build, ModelSource) else None
-    summaries: list[list[TensorSummary]] = []
+    measured: list[list[_Measured]] = []
     for seed in range(seeds):
         model = builder(seed)
-        if not summaries:
+        if not measured:
             roles, note = _roles(model, default_inputs if inputs is None else inputs, given=inputs is not None)
             versions = _versions(model)
-        summaries.append([summarize(tensor, role) for role, tensor in _parts(model, roles)])
-    tensors = tuple(_tensor_fingerprint(list(of_seeds), roles) for of_seeds in zip(*summaries, strict=True))
+        measured.append([_measure(tensor, role) for role, tensor in _parts(model, roles)])
+    tensors = tuple(_tensor_fingerprint(list(of_seeds), roles) for of_seeds in zip(*measured, strict=True))
     known_as = build.name if isinstance(build, ModelSource) else getattr(build, "__qualname__", type(build).__name__)
     return Fingerprint(name or known_as, seeds, tensors, versions, note)
 
@@ -268,10 +270,21 @@ def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[
             yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), role=kind, blocks=blocks), third
 
 
-def _tensor_fingerprint(seeds: list[TensorSummary], roles: Mapping[str, TensorRole]) -> TensorFingerprint:
-    first, role = seeds[0], seeds[0].role
-    if any(summary.not_finite for summary in seeds):
+_Measured = tuple[TensorSummary, list[float]]
+"""The summary of a tensor, and its spectrum: see `_spectrum`."""
+
+
+def _measure(tensor: Tensor, role: TensorRole) -> _Measured:
+    summary = summarize(tensor, role, matrices=False)
+    if summary.not_finite:
         raise InitbenchError(f"{role.name} holds NaN or infinite entries, which have no law")
+    has_spectrum = role.is_weight and summary.std > 0
+    return summary, _spectrum(role.matrices(tensor)) if has_spectrum else []
+
+
+def _tensor_fingerprint(measured: list[_Measured], roles: Mapping[str, TensorRole]) -> TensorFingerprint:
+    seeds = [summary for summary, _ in measured]
+    first, role = seeds[0], seeds[0].role
     beside = next((other for other in roles.values() if other.layer == role.layer and other.is_weight), role)
     fans = role if role.is_weight or "bias" not in role.role or "norm" in role.role else beside
     fixed = all((one.mean, one.std, one.quantiles) == (first.mean, first.std, first.quantiles) for one in seeds)
@@ -292,19 +305,24 @@ def _tensor_fingerprint(seeds: list[TensorSummary], roles: Mapping[str, TensorRo
             quantiles=_rounded(standardized.mean(0).tolist(), 5),
             quantile_stds=_rounded(standardized.std(0).tolist(), 4),
         )
-    spectra = [_spectrum(one.singular_values) for one in seeds]
-    if all(len(spectrum) == 3 for spectrum in spectra):
+    spectra = [spectrum for _, spectrum in measured]
+    if all(spectra):
         fourth, largest, smallest = (_rounded(list(values)) for values in zip(*spectra, strict=True))
         result = replace(result, fourth_moments=fourth, largest=largest, smallest=smallest)
     return result
 
 
-def _spectrum(singular: Tensor | None) -> list[float]:
+def _spectrum(blocks: Tensor) -> list[float]:
     """Return mean(σ⁴)/mean(σ²)², the largest σ, and the root of the smallest, in units of √mean(σ²); each averaged.
 
     The smallest singular value of a square matrix is nearly exponential over seeds. Its root is nearly normal, which
-    t tests need.
+    t tests need. An empty list if there are fewer than two singular values, or a block is 0.
+
+    Args:
+        blocks: (blocks, rows, columns).
     """
+    wide = blocks if blocks.shape[1] <= blocks.shape[2] else blocks.transpose(1, 2)
+    singular = singular_values(wide[:, :_MOST_ROWS].to(device="cpu", dtype=torch.float64))
     if singular is None or singular.shape[1] < 2 or not bool(singular.any(1).all()):
         return []
     relative = singular / singular.square().mean(1, keepdim=True).sqrt()

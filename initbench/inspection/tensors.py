@@ -80,12 +80,13 @@ class TensorSummary:
 
 
 @torch.no_grad()
-def summarize(tensor: Tensor, role: TensorRole) -> TensorSummary:
+def summarize(tensor: Tensor, role: TensorRole, *, matrices: bool = True) -> TensorSummary:
     """Return the summary of a tensor.
 
     Args:
         tensor: real floating-point numbers, of the role's shape.
         role: its role.
+        matrices: whether to look at the singular values and rows of a weight, which takes most of the time.
     """
     values = tensor.detach().to(device="cpu", dtype=torch.float64)
     finite = values[values.isfinite()] if not bool(values.isfinite().all()) else values.flatten()
@@ -100,7 +101,7 @@ def summarize(tensor: Tensor, role: TensorRole) -> TensorSummary:
         zeros=int((finite == 0).sum()),
         not_finite=values.numel() - finite.numel(),
     )
-    if not role.is_weight or summary.not_finite or not std:
+    if not matrices or not role.is_weight or summary.not_finite or not std:
         return summary
     blocks = role.matrices(values)
     singular = singular_values(blocks)
