@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,27 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         if tensors:
             return tensors
     raise InitbenchError(f"{path}: holds no state dict")
+
+
+@contextmanager
+def opened_weights(path: Path) -> Iterator[tuple[dict[str, tuple[int, ...]], Callable[[str], Tensor]]]:
+    """Open a weights file and give the sizes of its tensors, and a function that reads one of them.
+
+    Raises:
+        InitbenchError: see `read_weights`.
+    """
+    if path.suffix != ".safetensors" or not path.is_file():
+        tensors = read_weights(path)  # memory-mapped: a tensor is read when it is used
+        yield {name: tuple(tensor.shape) for name, tensor in tensors.items()}, tensors.__getitem__
+        return
+    try:
+        from safetensors import safe_open
+
+        file: Any = safe_open(path, framework="pt")
+    except Exception as error:  # not installed, or no such file
+        raise InitbenchError(f"{path}: cannot be read as weights: {first_line(error)}") from error
+    with file:
+        yield {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, file.get_tensor  # noqa: SIM118
 
 
 def load_weights(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:
