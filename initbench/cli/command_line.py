@@ -8,6 +8,7 @@ from typing import cast
 import typer
 
 from initbench.cli.audit import audit
+from initbench.cli.check import check
 from initbench.cli.describe import describe
 from initbench.cli.diff import diff
 from initbench.cli.list import list_components
@@ -41,6 +42,7 @@ app.command("list", short_help="List the components with their arguments.")(list
 app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
 app.command("audit", short_help="Show what each tensor of a model really holds.")(audit)
 app.command("diff", short_help="Compare the laws from which two models start.")(diff)
+app.command("check", short_help="Say whether a model starts sane, without training.")(check)
 app.command("ui", short_help="Serve MLflow's user interface for a suite's runs.")(ui)
 app.command("sync", short_help="Write the records that MLflow lacks to MLflow.")(sync)
 app.command("new-plugin", short_help="Write a plug-in package to start from.")(new_plugin)

@@ -32,12 +32,14 @@ class ModelSource:
         construct: returns a new model; its random numbers come from torch's global generators.
         inputs: one sample of its inputs; None if only the model itself can tell.
         weights: a file with a state dict that every built model gets.
+        outputs: number of classes, or of tokens; None if unknown.
     """
 
     name: str
     construct: Callable[[], nn.Module]
     inputs: Inputs | None = None
     weights: Path | None = None
+    outputs: int | None = None
     _state: dict[str, Tensor] = field(default_factory=dict, compare=False, repr=False)
 
     def build(self, seed: int = 0) -> nn.Module:
@@ -93,6 +95,7 @@ def model_source(
         lambda: create_model(name, inputs=sample, num_classes=number, seed=torch.initial_seed() % 2**32, **chosen),
         sample,
         file,
+        number,
     )
 
 
