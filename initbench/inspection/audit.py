@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,11 @@ class Audit:
         }
 
 
-def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: str | Path | None = None) -> Audit:
+Declared = str | Path | Sequence[Mapping[str, Any]]
+"""Laws that are declared: a YAML file, or a list of its entries; see `initbench audit --help`."""
+
+
+def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declared | None = None) -> Audit:
     """Return what each tensor of a model really holds, and what is wrong with it. Nothing is trained.
 
     Tensors are grouped by role (see `find_structure`), and a role's law is named if all its tensors have the shape,
@@ -67,7 +71,7 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: str | P
             it is known which parameters no initializer set.
         inputs: an example batch, with which the model runs once; None for zeros, see `find_structure`. If the model
             does not run, the types of its modules decide the roles, which a note says.
-        expect: a YAML file with declared laws; see `initbench audit --help`.
+        expect: declared laws.
 
     Raises:
         InitbenchError: a parameter is lazy or on the meta device, or the file of laws is refused.
@@ -100,7 +104,7 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: str | P
     return _audit(summaries, structure, notes, untouched, expect)
 
 
-def audit_weights(path: str | Path, *, expect: str | Path | None = None) -> Audit:
+def audit_weights(path: str | Path, *, expect: Declared | None = None) -> Audit:
     """Return what the tensors of a weights file hold. They are read one by one; names and sizes give the roles.
 
     Args:
@@ -136,7 +140,7 @@ def _audit(
     structure: Structure | None,
     notes: list[str],
     untouched: frozenset[str] | None,
-    expect: str | Path | None,
+    expect: Declared | None,
 ) -> Audit:
     samples = samples_of(summaries)
     rows: list[RoleLaw] = []
@@ -150,7 +154,7 @@ def _audit(
     by_name = {summary.role.name: summary for summary in summaries}
     findings = findings_of(by_name, exceptional, structure)
     if expect is not None:
-        findings += unexpected(list(samples.values()), read_expectations(Path(expect)))
+        findings += unexpected(list(samples.values()), read_expectations(expect))
         findings.sort(key=lambda finding: KINDS.index(finding.kind))
     clamped = [summary for summary in summaries if is_clamped(summary)]
     if clamped:

@@ -97,28 +97,33 @@ def _evaluate(node: ast.AST, sizes: Mapping[str, int | None]) -> float:
     raise ValueError
 
 
-def read_expectations(path: Path) -> tuple[Expectation, ...]:
-    """Return the laws that a YAML file declares.
+def read_expectations(declared: str | Path | Sequence[Mapping[str, Any]]) -> tuple[Expectation, ...]:
+    """Return the laws that a YAML file, or a list of the same entries, declares.
 
-    The file is a list. Each entry has ``role`` or ``name`` (patterns with ``*``), ``law`` and the law's number: ``std``
+    Each entry has ``role`` or ``name`` (patterns with ``*``), ``law`` and the law's number: ``std``
     of ``normal`` and ``truncated_normal`` (after a cut at 2σ), ``bound`` of ``uniform``, ``value`` of ``constant``,
     ``gain`` of ``orthogonal``; ``zeros`` and ``ones`` have none. The first entry that matches a tensor counts.
 
     Raises:
         InitbenchError: the file cannot be read, or an entry is not of this form.
     """
+    entries = _entries(Path(declared)) if isinstance(declared, str | Path) else list(declared)
+    where = str(declared) if isinstance(declared, str | Path) else "declared laws"
+    if not isinstance(entries, list) or not entries:
+        raise InitbenchError(f"{where}: must be a list of entries such as {{role: linear, law: normal, std: 0.02}}")
+    return tuple(_expectation(f"{where}: entry {number}", entry) for number, entry in enumerate(entries, 1))
+
+
+def _entries(path: Path) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        entries = YAML(typ="safe").load(path.read_text("utf-8"))
+        return YAML(typ="safe").load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InitbenchError(f"{path}: cannot be read: {error}") from None
     except YAMLError:
         raise InitbenchError(f"{path}: is not YAML") from None
-    if not isinstance(entries, list) or not entries:
-        raise InitbenchError(f"{path}: must be a list of entries such as {{role: linear, law: normal, std: 0.02}}")
-    return tuple(_expectation(f"{path}: entry {number}", entry) for number, entry in enumerate(entries, 1))
 
 
 def _expectation(where: str, entry: Any) -> Expectation:

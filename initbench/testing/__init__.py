@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers; `as` marks a name as public
+    from initbench.testing.assertions import assert_healthy as assert_healthy
+    from initbench.testing.assertions import assert_initialized as assert_initialized
     from initbench.testing.assertions import assert_matches_fingerprint as assert_matches_fingerprint
     from initbench.testing.assertions import assert_same_initialization as assert_same_initialization
     from initbench.testing.kit import Check as Check
@@ -17,6 +19,8 @@ if TYPE_CHECKING:  # for type checkers; `as` marks a name as public
 
 _PUBLIC_BY_MODULE = {
     "initbench.testing.assertions": [
+        "assert_healthy",
+        "assert_initialized",
         "assert_matches_fingerprint",
         "assert_same_initialization",
     ],

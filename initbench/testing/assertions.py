@@ -3,20 +3,64 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
+from initbench.inspection.audit import audit
+from initbench.inspection.check import check
 from initbench.inspection.diff import diff
 from initbench.inspection.fingerprint import Fingerprint, fingerprint, read_fingerprint, write_fingerprint
 from initbench.inspection.source import ModelSource, model_source
 from initbench.testing.pytest_plugin import updates
 
+Model = nn.Module | Callable[[], nn.Module] | ModelSource | str
 Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource | str
+
+
+def assert_initialized(
+    model: Model, expected: str | Path | Sequence[Mapping[str, Any]] | None = None, *, inputs: Any = None
+) -> None:
+    """Assert that `audit` finds nothing wrong with a model's tensors, and that they follow the declared laws.
+
+    Args:
+        model: a model; a function without arguments that returns one; or a model's name, such as ``timm/resnet18`` or
+            ``package.module:function``.
+        expected: the declared laws: a list of entries such as ``{"role": "linear*", "law": "normal", "std": 0.02}``, of
+            which the first that matches a tensor counts, or a YAML file that holds such a list. The entries are those
+            of ``initbench audit --expect``.
+        inputs: an example batch; the default is a shape that the first layer accepts.
+
+    Raises:
+        AssertionError: there are findings; it has a line for each.
+    """
+    __tracebackhide__ = True
+    findings = audit(_model(model), inputs, expect=expected).findings
+    if findings:
+        raise AssertionError("\n".join(["the tensors are not as they should be", *map(str, findings)]))
+
+
+def assert_healthy(model: Model, *, inputs: Inputs | None = None, seeds: int = 3) -> None:
+    """Assert that `check` finds a model healthy: its signals and gradients neither vanish nor explode over depth, ...
+
+    Args:
+        model: as in `assert_initialized`; a model that is given itself has the same weights at all seeds.
+        inputs: describes one sample; the default is a shape that the first layer accepts.
+        seeds: the number of models and batches; the verdict is the most frequent one.
+
+    Raises:
+        AssertionError: the verdict is another one; it says where and by how much.
+    """
+    __tracebackhide__ = True
+    result = check(_model(model), inputs=inputs, seeds=seeds, quotient=False)
+    verdict = result.rows[0].verdict
+    if verdict is None or verdict.kind != "healthy":
+        raise AssertionError(f"{result.model} {verdict.sentence if verdict else 'has no verdict'}")
 
 
 def assert_same_initialization(a: Build, b: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None = None) -> None:
@@ -70,6 +114,14 @@ def assert_matches_fingerprint(
     difference = diff(replace(read_fingerprint(file), name=str(path)), now)
     if not difference.same:
         raise AssertionError(f"the initialization differs\n{difference}")
+
+
+def _model(model: Model) -> nn.Module | ModelSource:
+    if isinstance(model, str):
+        return model_source(model)
+    if isinstance(model, nn.Module | ModelSource):
+        return model
+    return ModelSource(getattr(model, "__name__", type(model).__name__), model)
 
 
 def _fingerprint(build: Build, seeds: int, inputs: Inputs | Tensor | None) -> Fingerprint:
