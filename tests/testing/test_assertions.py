@@ -9,6 +9,8 @@ from torch import nn
 from initbench.errors import InitbenchError
 from initbench.inspection.fingerprint import read_fingerprint
 from initbench.testing import (
+    assert_healthy,
+    assert_initialized,
     assert_matches_fingerprint,
     assert_same_initialization,
 )
@@ -49,6 +51,75 @@ def fails(assertion, *arguments, **options):
 def updating(monkeypatch):
     monkeypatch.setattr(updates, "requested", True)
     monkeypatch.setattr(updates, "written", [])
+
+
+LAWS = [
+    {"name": "*.weight", "law": "normal", "std": "sqrt(2 / fan_in)"},
+    {"role": "*bias", "law": "zeros"},
+]
+
+
+@pytest.mark.parametrize("model", [Perceptron, seeded(0), f"{__name__}:Perceptron"], ids=["class", "model", "name"])
+def test_a_sound_model_passes_however_it_is_given(model):
+    assert_initialized(model)
+    assert_initialized(model, LAWS)
+    assert_healthy(model)
+
+
+def test_each_finding_has_a_line():
+    model = seeded(0)
+    with torch.no_grad():
+        model.layers[0].weight[3] = torch.nan
+        model.layers[1].weight[5] = model.layers[1].weight[6]
+    _, first, second = fails(assert_initialized, model).splitlines()
+    assert first.startswith("not_finite: layers.0.weight: 16 of 512 entries")
+    assert second.startswith("repeated_rows: layers.1.weight: 2 of 32 rows")
+
+
+def test_a_tensor_without_its_declared_law_has_a_line(tmp_path):
+    def halved():
+        return Perceptron(factor=0.5)
+
+    _, line = fails(assert_initialized, halved, LAWS).splitlines()
+    assert line.startswith("unexpected_law: layers.1.weight: declared normal with std sqrt(2 / fan_in)")
+    file = tmp_path / "laws.yaml"
+    file.write_text("- {name: layers.1.weight, law: normal, std: 0.5 * sqrt(2 / fan_in)}\n", encoding="utf-8")
+    assert_initialized(halved, file)
+
+
+@pytest.mark.parametrize(
+    ("laws", "message"),
+    [
+        ([{"role": "linaer", "law": "zeros"}], "no tensor matches 'linaer' (did you mean 'linear'?)"),
+        ([{"role": "linear", "law": "gauss"}], "declared laws: entry 1: unknown law 'gauss'"),
+        ([{"law": "zeros"}], "declared laws: entry 1: needs role or name"),
+        ([], "declared laws: must be a list of entries"),
+    ],
+    ids=["pattern", "law", "entry", "empty"],
+)
+def test_laws_that_cannot_be_read_are_no_failures(laws, message):
+    with pytest.raises(InitbenchError, match=re.escape(message)):
+        assert_initialized(Perceptron, laws)
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1e-4, "vanish"), (1e6, "explode")])
+def test_an_unhealthy_model_is_told_where(factor, verdict):
+    def scaled():
+        return Perceptron(factor=factor)
+
+    assert re.match(rf"scaled .*{verdict}", fails(assert_healthy, scaled))
+
+
+def test_assertions_leave_the_model_and_the_random_state():
+    model = seeded(0)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    before = torch.get_rng_state()
+    assert_initialized(model)
+    assert_healthy(model, seeds=2)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
+    assert model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
 
 
 @pytest.mark.parametrize("other", [Perceptron, seeded, f"{__name__}:Perceptron"], ids=["class", "seed", "name"])
