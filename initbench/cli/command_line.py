@@ -7,7 +7,10 @@ from typing import cast
 
 import typer
 
+from initbench.cli.audit import audit
+from initbench.cli.check import check
 from initbench.cli.describe import describe
+from initbench.cli.diff import diff
 from initbench.cli.list import list_components
 from initbench.cli.new_plugin import new_plugin
 from initbench.cli.options import debugging, start
@@ -38,6 +41,9 @@ app.command("retry", short_help="Run the trials of a suite's folder that have no
 app.command("report", short_help="Write the report of one suite's folder or several.")(report)
 app.command("list", short_help="List the components with their arguments.")(list_components)
 app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
+app.command("audit", short_help="Show what each tensor of a model really holds.")(audit)
+app.command("diff", short_help="Compare the laws from which two models start.")(diff)
+app.command("check", short_help="Say whether a model starts sane, without training.")(check)
 app.command("ui", short_help="Serve MLflow's user interface for a suite's runs.")(ui)
 app.command("sync", short_help="Write the records that MLflow lacks to MLflow.")(sync)
 app.command("new-plugin", short_help="Write a plug-in package to start from.")(new_plugin)

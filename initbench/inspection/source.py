@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,14 @@ class ModelSource:
         construct: returns a new model; its random numbers come from torch's global generators.
         inputs: one sample of its inputs; None if only the model itself can tell.
         weights: a file with a state dict that every built model gets.
+        outputs: number of classes, or of tokens; None if unknown.
     """
 
     name: str
     construct: Callable[[], nn.Module]
     inputs: Inputs | None = None
     weights: Path | None = None
+    outputs: int | None = None
     _state: dict[str, Tensor] = field(default_factory=dict, compare=False, repr=False)
 
     def build(self, seed: int = 0) -> nn.Module:
@@ -92,6 +95,7 @@ def model_source(
         lambda: create_model(name, inputs=sample, num_classes=number, seed=torch.initial_seed() % 2**32, **chosen),
         sample,
         file,
+        number,
     )
 
 
@@ -194,6 +198,27 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         if tensors:
             return tensors
     raise InitbenchError(f"{path}: holds no state dict")
+
+
+@contextmanager
+def opened_weights(path: Path) -> Iterator[tuple[dict[str, tuple[int, ...]], Callable[[str], Tensor]]]:
+    """Open a weights file and give the sizes of its tensors, and a function that reads one of them.
+
+    Raises:
+        InitbenchError: see `read_weights`.
+    """
+    if path.suffix != ".safetensors" or not path.is_file():
+        tensors = read_weights(path)  # memory-mapped: a tensor is read when it is used
+        yield {name: tuple(tensor.shape) for name, tensor in tensors.items()}, tensors.__getitem__
+        return
+    try:
+        from safetensors import safe_open
+
+        file: Any = safe_open(path, framework="pt")
+    except Exception as error:  # not installed, or no such file
+        raise InitbenchError(f"{path}: cannot be read as weights: {first_line(error)}") from error
+    with file:
+        yield {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, file.get_tensor  # noqa: SIM118
 
 
 def load_weights(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:

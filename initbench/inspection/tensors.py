@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +16,7 @@ QUANTILES = tuple(index / 20 for index in range(21))
 """The levels of `TensorSummary.quantiles`, from the smallest entry to the largest."""
 _LARGEST_GRAM = 4096  # rows of a Gram matrix whose eigenvalues take seconds
 _MOST_SORTED = 2**22  # entries; quantiles of larger tensors are those of evenly spaced entries
+_FIRST = 16
 _MOST_BLOCKS = 64  # matrices of one tensor whose singular values are computed, evenly spaced
 
 
@@ -29,7 +33,13 @@ class TensorSummary:
         std: their standard deviation around the mean, with divisor n.
         excess_kurtosis: m₄/m₂² - 3: 0 for a normal law, -1.2 for a uniform one; None if all entries are equal.
         quantiles: at the levels `QUANTILES`.
+        bulk_std: the root mean square of the entries that are no outliers, around 0.
+        outliers: entries further than 8 normal deviations from the median, with the deviation taken from the quartiles.
         zeros: the number of entries that are exactly 0.
+        subnormal: nonzero entries below the smallest normal number of the dtype, which have fewer digits.
+        rounded_to: ``float16`` or ``bfloat16`` if the dtype is wider, but that one holds every entry.
+        first: the first 16 entries.
+        digest: equal for equal shapes and entries.
         not_finite: the number of NaN and infinite entries.
         singular_values: of the blocks (see `TensorRole.matrices`), (blocks, min(outputs, inputs)), each in descending
             order; None except for weights with at most 4,096 rows or columns.
@@ -46,7 +56,13 @@ class TensorSummary:
     std: float
     excess_kurtosis: float | None
     quantiles: tuple[float, ...]
+    bulk_std: float = 0.0
+    outliers: int = 0
     zeros: int = 0
+    subnormal: int = 0
+    rounded_to: str | None = None
+    first: tuple[float, ...] = field(default=(), repr=False)
+    digest: str = field(default="", repr=False)
     not_finite: int = 0
     singular_values: Tensor | None = None
     rank: int | None = None
@@ -77,29 +93,58 @@ class TensorSummary:
         ratios = self.singular_values[:, 0] / self.singular_values[:, -1]
         return float(ratios.nan_to_num(float("inf"), posinf=float("inf")).max())
 
+    def __str__(self) -> str:
+        size = "×".join(map(str, self.role.shape)) or "scalar"
+        return f"{self.role.name} ({self.role.role}, {size}): mean {self.mean:.3g}, σ {self.std:.3g}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON, with the extreme singular values in place of all."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.repr and one.name != "role"}
+        singular = self.singular_values
+        extremes = None if singular is None or not singular.numel() else [float(singular.max()), float(singular.min())]
+        condition = self.condition
+        return (
+            asdict(self.role)
+            | values
+            | {
+                "singular_values": extremes,
+                "condition": condition if condition is not None and condition < float("inf") else None,
+                "constant": self.constant,
+            }
+        )
+
 
 @torch.no_grad()
-def summarize(tensor: Tensor, role: TensorRole) -> TensorSummary:
+def summarize(tensor: Tensor, role: TensorRole, *, matrices: bool = True) -> TensorSummary:
     """Return the summary of a tensor.
 
     Args:
         tensor: real floating-point numbers, of the role's shape.
         role: its role.
+        matrices: whether to look at the singular values and rows of a weight, which takes most of the time.
     """
     values = tensor.detach().to(device="cpu", dtype=torch.float64)
     finite = values[values.isfinite()] if not bool(values.isfinite().all()) else values.flatten()
     mean, std, kurtosis = _moments(finite)
+    quantiles = _quantiles(finite)
+    bulk, outliers = _bulk(finite, quantiles)
     summary = TensorSummary(
         role,
         str(tensor.dtype).removeprefix("torch."),
         mean,
         std,
         kurtosis,
-        _quantiles(finite),
+        quantiles,
+        bulk,
+        outliers,
         zeros=int((finite == 0).sum()),
+        subnormal=int(((finite != 0) & (finite.abs() < torch.finfo(tensor.dtype).tiny)).sum()),
+        rounded_to=_rounded_to(tensor, std),
+        first=tuple(values.flatten()[:_FIRST].tolist()),
+        digest=_digest(tensor),
         not_finite=values.numel() - finite.numel(),
     )
-    if not role.is_weight or summary.not_finite or not std:
+    if not matrices or not (role.is_weight or role.role == "embedding") or summary.not_finite or not std:
         return summary
     blocks = role.matrices(values)
     singular = singular_values(blocks)
@@ -120,11 +165,38 @@ def _moments(values: Tensor) -> tuple[float, float, float | None]:
     return float(mean), float(variance.sqrt()), kurtosis
 
 
+def _bulk(values: Tensor, quantiles: tuple[float, ...]) -> tuple[float, int]:
+    if not values.numel():
+        return 0.0, 0
+    reach = 8 * (quantiles[15] - quantiles[5]) / 1.349  # the distance between the quartiles of N(0, 1)
+    if max(quantiles[-1] - quantiles[10], quantiles[10] - quantiles[0]) <= reach or not reach:
+        return float(values.square().mean().sqrt()), 0
+    bulk = values[(values - quantiles[10]).abs() <= reach]
+    return float(bulk.square().mean().sqrt()), values.numel() - bulk.numel()
+
+
+def _rounded_to(tensor: Tensor, std: float) -> str | None:
+    if tensor.dtype in {torch.float16, torch.bfloat16} or not std:
+        return None
+    for narrow in (torch.bfloat16, torch.float16):
+        few = tensor.flatten()[:_FIRST]  # almost always enough to tell
+        if bool((few.to(narrow).to(tensor.dtype) == few).all()) and bool(
+            (tensor.to(narrow).to(tensor.dtype) == tensor).all()
+        ):
+            return str(narrow).removeprefix("torch.")
+    return None
+
+
+def _digest(tensor: Tensor) -> str:
+    contents = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+    return hashlib.sha256(contents.tobytes() + str(tuple(tensor.shape)).encode()).hexdigest()
+
+
 def _quantiles(values: Tensor) -> tuple[float, ...]:
     if not values.numel():
         return ()
     taken = values if values.numel() <= _MOST_SORTED else values[:: -(-values.numel() // _MOST_SORTED)]
-    ordered = taken.sort().values
+    ordered = torch.from_numpy(np.sort(taken.numpy()))  # several times as fast as torch's
     # Torch's `quantile` refuses large inputs; this is its linear interpolation.
     positions = torch.tensor(QUANTILES, dtype=torch.float64) * (ordered.numel() - 1)
     lower = positions.floor().long()

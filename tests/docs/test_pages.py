@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from environments import virtual_environment
 from pages import DOCS, PAGES, ROOT, blocks, commands
+from plugin_options import OPTIONS
 
 # Lines that a page's own test leaves out → the file that runs them, and what stands in it.
 ELSEWHERE = {
@@ -54,6 +55,7 @@ def environment(tmp_path):
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("INITBENCH_", "MLFLOW_"))}
     return variables | {
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTEST_ADDOPTS": " ".join(OPTIONS),
         # `pip install -e ./package` as it stands, without a download: all that it needs is in the environment.
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",

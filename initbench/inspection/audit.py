@@ -1,0 +1,163 @@
+"""What each tensor of a model holds: roles, laws, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from initbench.errors import InitbenchError, InitializationError
+from initbench.inspection.expectations import read_expectations, unexpected
+from initbench.inspection.findings import KINDS, Finding, findings_of, is_clamped
+from initbench.inspection.laws import samples_of
+from initbench.inspection.role_laws import Exceptional, RoleLaw, role_laws
+from initbench.inspection.roles import complex_or_quantized, roles_from_names, roles_of, siblings
+from initbench.inspection.source import ModelSource, opened_weights
+from initbench.inspection.tensors import TensorSummary, summarize
+from initbench.inspection.watching import InitializerCalls
+from initbench.models.batches import zero_inputs
+from initbench.structure.find import Structure, find_structure
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the tensors of a model hold; ``print`` shows the findings and the laws.
+
+    Attributes:
+        findings: what is wrong, the most serious first.
+        roles: the laws of each role.
+        tensors: the values of each tensor, in the order in which the model runs.
+        notes: what was not examined, or is known only in part.
+    """
+
+    findings: tuple[Finding, ...]
+    roles: tuple[RoleLaw, ...]
+    tensors: tuple[TensorSummary, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        number = len(self.findings)
+        head = f"{number} finding{'s' if number > 1 else ''}" if number else "no findings"
+        return "\n".join([head, *map(str, self.findings), *map(str, self.roles), *self.notes])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the audit as JSON."""
+        return {
+            "findings": [finding.to_json() for finding in self.findings],
+            "roles": [role.to_json() for role in self.roles],
+            "tensors": [tensor.to_json() for tensor in self.tensors],
+            "notes": list(self.notes),
+        }
+
+
+Declared = str | Path | Sequence[Mapping[str, Any]]
+"""Laws that are declared: a YAML file, or a list of its entries; see `initbench audit --help`."""
+
+
+def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declared | None = None) -> Audit:
+    """Return what each tensor of a model really holds, and what is wrong with it. Nothing is trained.
+
+    Tensors are grouped by role (see `find_structure`), and a role's law is named if all its tensors have the shape,
+    mean and standard deviations of that law: a true law is refused with a probability of 1 %. Siblings are tensors of
+    one role whose names differ only in numbers.
+
+    Args:
+        model: any module, which is left unchanged; or a source, which is built while torch's calls are watched, so that
+            it is known which parameters no initializer set.
+        inputs: an example batch, with which the model runs once; None for zeros, see `find_structure`. If the model
+            does not run, the types of its modules decide the roles, which a note says.
+        expect: declared laws.
+
+    Raises:
+        InitbenchError: a parameter is lazy or on the meta device, or the file of laws is refused.
+    """
+    untouched: frozenset[str] | None = None
+    if isinstance(model, ModelSource):
+        calls = InitializerCalls()
+        with calls:
+            built = model.build()
+        if model.weights is None:
+            untouched = calls.untouched(built)
+        if inputs is None and model.inputs is not None:
+            inputs = zero_inputs(model.inputs, built)
+    else:
+        built = model
+    parameters = dict(built.named_parameters())
+    for name, parameter in parameters.items():
+        _check(name, parameter)
+    notes = []
+    structure = None
+    try:
+        structure = find_structure(built, inputs)
+    except InitbenchError as error:
+        notes.append(f"roles are those of the modules' types, because the model did not run: {error}")
+    roles = roles_of(built, structure)
+    readable = {name: role for name, role in roles.items() if not complex_or_quantized(parameters[name])}
+    if len(readable) < len(roles):
+        notes.append(f"not examined, because not real numbers: {', '.join(sorted(roles.keys() - readable.keys()))}")
+    summaries = [summarize(parameters[name], role) for name, role in readable.items()]
+    return _audit(summaries, structure, notes, untouched, expect)
+
+
+def audit_weights(path: str | Path, *, expect: Declared | None = None) -> Audit:
+    """Return what the tensors of a weights file hold. They are read one by one; names and sizes give the roles.
+
+    Args:
+        path: a state dict, as ``.safetensors`` or saved by torch.
+        expect: as in `audit`.
+
+    Raises:
+        InitbenchError: a file cannot be read.
+    """
+    notes = ["roles are guessed from names and sizes, because there is no model"]
+    summaries, unread = [], []
+    with opened_weights(Path(path)) as (shapes, read):
+        for name, role in roles_from_names(shapes).items():
+            tensor = read(name)
+            if complex_or_quantized(tensor):
+                unread.append(name)
+            else:
+                summaries.append(summarize(tensor, role))
+    if unread:
+        notes.append(f"not examined, because not real numbers: {', '.join(unread)}")
+    return _audit(summaries, None, notes, None, expect)
+
+
+def _check(name: str, parameter: Tensor) -> None:
+    if is_lazy(parameter):
+        raise InitializationError(f"{name} is lazy: run the model once before the audit")
+    if parameter.device == torch.device("meta"):
+        raise InitializationError(f"{name} is on the meta device and holds no values")
+
+
+def _audit(
+    summaries: Sequence[TensorSummary],
+    structure: Structure | None,
+    notes: list[str],
+    untouched: frozenset[str] | None,
+    expect: Declared | None,
+) -> Audit:
+    samples = samples_of(summaries)
+    rows: list[RoleLaw] = []
+    exceptional: list[Exceptional] = []
+    for role, members in siblings(summary.role for summary in summaries):
+        laws, standing_out = role_laws(role, [samples[member.name] for member in members])
+        rows += laws
+        exceptional += standing_out
+    if untouched is not None:
+        rows = [replace(row, untouched=len(untouched.intersection(row.tensors))) for row in rows]
+    by_name = {summary.role.name: summary for summary in summaries}
+    findings = findings_of(by_name, exceptional, structure)
+    if expect is not None:
+        findings += unexpected(list(samples.values()), read_expectations(expect))
+        findings.sort(key=lambda finding: KINDS.index(finding.kind))
+    clamped = [summary for summary in summaries if is_clamped(summary)]
+    if clamped:
+        number = sum(summary.outliers for summary in clamped)
+        notes.append(f"{number} entries of ±2 are the cuts of trunc_normal_, first in {clamped[0].role.name}")
+    return Audit(tuple(findings), tuple(rows), tuple(summaries), tuple(notes))

@@ -1,0 +1,184 @@
+"""A batch for a look at an untrained model, and the number that is differentiated: a task's loss or a projection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from initbench.data.batches import endless_batches
+from initbench.data.dataset import Dataset
+from initbench.errors import InitializationError
+from initbench.inputs import Inputs
+from initbench.models.calls import running_on, tensor_of
+from initbench.models.state import preserved
+from initbench.randomness import generator
+from initbench.structure.find import run_on_any_input
+from initbench.structure.run_graph import tensors_in
+from initbench.tasks import find_task
+
+SIMILARITY = 0.9
+"""The correlation of an input with its neighbour."""
+_TEXT_LENGTHS = (32, 8)
+
+
+def infer_inputs(model: nn.Module) -> Inputs:
+    """Return the description of one sample that the model accepts, from its first layer.
+
+    Raises:
+        InitializationError: no sample that the first layer suggests runs.
+    """
+    sample, _ = run_on_any_input(model)
+    if sample.is_floating_point():
+        return Inputs(tuple(sample.shape[1:]))
+    length = next((n for n in _TEXT_LENGTHS if _runs(model, sample.new_zeros(1, n))), sample.shape[1])
+    return Inputs((length,), _vocabulary(model, sample))
+
+
+@torch.no_grad()
+def _runs(model: nn.Module, inputs: Tensor) -> bool:
+    with preserved(model):
+        model.eval()
+        try:
+            model(inputs)
+        except Exception:  # noqa: BLE001  # the model's code may raise anything
+            return False
+    return True
+
+
+@torch.no_grad()
+def _vocabulary(model: nn.Module, sample: Tensor) -> int:
+    """Return the number of rows of the embedding that looks up the input itself, not positions or segments."""
+    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding | nn.EmbeddingBag)]
+    reading: list[int] = []
+
+    def look(module: nn.Embedding, inputs: tuple[Any, ...]) -> None:
+        if inputs and torch.is_tensor(inputs[0]) and inputs[0].data_ptr() == sample.data_ptr():
+            reading.append(module.num_embeddings)
+
+    hooks = [module.register_forward_pre_hook(look) for module in embeddings]
+    try:
+        _runs(model, sample)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return min(reading or [module.num_embeddings for module in embeddings])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A batch of inputs, each with a neighbour.
+
+    Attributes:
+        inputs: n samples, then a neighbour of each: (2n, ...). A neighbour is 0.9·x + √(1 - 0.9²)·y for another sample
+            y; for tokens, one position in ten has another token.
+        targets: of the task, (2n, ...); None without a task.
+    """
+
+    inputs: Tensor
+    targets: Tensor | None
+
+    @property
+    def samples(self) -> int:
+        """The number n of pairs."""
+        return len(self.inputs) // 2
+
+
+def draw_pairs(inputs: Inputs, seed: int, *, samples: int, dataset: Dataset | None = None) -> Pairs:
+    """Return a batch of pairs, the same for every model: standard normal numbers, uniform tokens, or real samples."""
+    order = generator(seed, "probe_batches", "pairs")
+    noise = find_task("classification").random_inputs
+    if dataset is None:
+        first, other, targets = noise(inputs, samples, order), noise(inputs, samples, order), None
+    else:
+        taken, labels = next(endless_batches(dataset.train, 2 * samples, order))
+        first, other, targets = taken[:samples], taken[samples:], torch.cat([labels[:samples]] * 2)
+    if inputs.vocabulary is None:
+        near = SIMILARITY * first + math.sqrt(1 - SIMILARITY**2) * other
+    else:
+        change = torch.rand(first.shape, generator=order) > SIMILARITY
+        change[torch.arange(samples), torch.randint(first.shape[1], (samples,), generator=order)] = True
+        near = torch.where(change, other, first)
+    return Pairs(torch.cat([first, near]), targets)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The number whose gradient is taken.
+
+    Attributes:
+        name: ``classification``, ``language_modelling``, or ``projection``: the mean over samples of the outputs'
+            product with fixed standard normal directions, each output divided by the root of its size.
+        outputs: number of classes or tokens; None for a projection.
+    """
+
+    name: str
+    outputs: int | None = None
+
+    @property
+    def chance(self) -> float | None:
+        """The loss of a uniform prediction, ln(outputs) in nats; None for a projection."""
+        return None if self.outputs is None else math.log(self.outputs)
+
+    def with_targets(self, pairs: Pairs, seed: int) -> tuple[Tensor, Tensor]:
+        """Return inputs and targets, which are drawn at random if the pairs have none."""
+        if pairs.targets is not None or self.outputs is None:
+            return pairs.inputs, pairs.inputs if pairs.targets is None else pairs.targets
+        shape = pairs.inputs.shape if self.name == "language_modelling" else pairs.inputs.shape[:1]
+        order = generator(seed, "probe_batches", "pairs", "targets")
+        return pairs.inputs, torch.randint(self.outputs, tuple(shape), generator=order)
+
+    def loss(self, seed: int) -> Callable[[Any, Tensor], Tensor]:
+        """Return a function of outputs and targets that returns the objective, 0-dim."""
+        return partial(project, seed=seed) if self.outputs is None else find_task(self.name).loss
+
+
+def project(outputs: Any, _targets: Tensor | None = None, *, seed: int = 0) -> Tensor:
+    """Return the mean over samples of the outputs' product with fixed directions, 0-dim.
+
+    Raises:
+        InitializationError: there is no floating-point output.
+    """
+    total: Tensor | None = None
+    for index, output in enumerate(tensors_in(outputs)):
+        if not output.is_floating_point() or not output.numel() or not output.dim():
+            continue
+        shape, order = tuple(output.shape[1:]), generator(seed, "probe_batches", "projection", str(index))
+        direction = torch.randn(shape, generator=order).to(output) / math.sqrt(max(math.prod(shape), 1))
+        part = (output * direction).sum() / len(output)
+        total = part if total is None else total + part
+    if total is None:
+        raise InitializationError("the model returns no floating-point tensor")
+    return total
+
+
+@torch.no_grad()
+def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | None, task: str | None) -> Objective:
+    """Return a task's loss if the task is known, or the outputs show it, and otherwise a projection.
+
+    Args:
+        model: run once.
+        pairs: its inputs.
+        inputs: describes one sample.
+        outputs: number of classes, if known.
+        task: of the data; None without data.
+    """
+    with preserved(model):
+        model.eval()
+        with running_on(pairs.inputs):
+            result = tensor_of(model(pairs.inputs[:2]))
+    floating = [tensor for tensor in tensors_in(result) if tensor.is_floating_point()]
+    if len(floating) != 1 or not torch.is_tensor(result):
+        return Objective("projection")
+    shape = tuple(floating[0].shape)
+    is_text = inputs.vocabulary is not None and len(shape) == 3 and shape[1] == inputs.shape[0]
+    if is_text and shape[2] >= (inputs.vocabulary or 0) and task in {None, "language_modelling"}:
+        return Objective("language_modelling", shape[2])
+    if len(shape) == 2 and outputs is not None and 2 <= outputs <= shape[1] and task in {None, "classification"}:
+        return Objective("classification", shape[1])
+    return Objective("projection")

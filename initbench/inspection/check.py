@@ -1,0 +1,348 @@
+"""Whether a model starts sane: signals, gradients, loss and gradient quotient, before any training."""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from initbench.arguments import check_count
+from initbench.data.batches import endless_batches
+from initbench.data.dataset import Dataset
+from initbench.data.load import load_dataset
+from initbench.differentiation.gradients import flatten, trainable_parameters
+from initbench.differentiation.micro_batches import losses_of
+from initbench.errors import InitbenchError, InitializationError
+from initbench.initializers.initialize import initialize
+from initbench.inputs import Inputs
+from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_inputs, objective_of
+from initbench.inspection.propagation import Propagation, propagate
+from initbench.inspection.source import ModelSource, model_source
+from initbench.inspection.verdicts import KINDS, Verdict, judge
+from initbench.json_values import json_values
+from initbench.models.batches import move, reference_parameter, zero_inputs
+from initbench.models.kernels import float32_products
+from initbench.models.state import evaluate_but_batch_norm, forked_rng, preserved
+from initbench.probes.gradient_quotient import epsilon_floor, fraction_below_epsilon, quotient_and_gradients
+from initbench.randomness import generator
+from initbench.registry import INITIALIZERS
+from initbench.structure.find import find_structure
+
+AS_BUILT = "as built"
+_EPSILON = 1e-5  # of the gradient quotient, as in MetaInit
+_SAMPLES = 8
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """The gradient quotient of one batch; see `initbench.gradient_quotient`.
+
+    Attributes:
+        value: GQ.
+        saturated: whether it shows the smallness of gradients, not their change: more than half of the entries are
+            below ε, and ε alone gives more than half of the value.
+    """
+
+    value: float
+    saturated: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one initializer leaves.
+
+    Attributes:
+        initializer: its label, or ``as built``.
+        verdict: over all seeds: the most frequent one, of equally frequent ones the worst; None if not judged.
+        seeds: the signals at each seed.
+        verdicts: at each seed.
+        chance: the loss of a uniform prediction; None for a projection.
+        quotient: at the first seed; None if the model cannot be differentiated twice.
+        not_judged: why there is no verdict; empty if there is one.
+    """
+
+    initializer: str
+    verdict: Verdict | None = None
+    seeds: tuple[Propagation, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    chance: float | None = None
+    quotient: Quotient | None = None
+    not_judged: str = ""
+
+    @property
+    def gradient_range(self) -> float | None:
+        """The median over seeds of the gradient at the first layer's outputs, relative to the last one's."""
+        ratios = []
+        for signals in self.seeds:
+            found = [s.gradient for s in signals.trunk if s.gradient is not None and not s.aside]
+            ratios.append(found[0] / found[-1] if found and found[-1] else math.nan)
+        return _median(ratios)
+
+    @property
+    def correlation(self) -> float | None:
+        """The median over seeds of the correlation of two inputs' features in the last layer before the heads."""
+        return _median([_last([layer.correlation for layer in signals.trunk]) for signals in self.seeds])
+
+    @property
+    def dead(self) -> float | None:
+        """The median over seeds of the largest fraction of dead units of a ReLU; None without ReLUs."""
+        return _median([max(signals.dead, default=math.nan) for signals in self.seeds])
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """The median over seeds."""
+        return _median([signals.gradient_norm for signals in self.seeds])
+
+    @property
+    def loss_over_chance(self) -> float | None:
+        """The median over seeds of the loss relative to that of a uniform prediction; None for a projection."""
+        return None if not self.chance else _median([signals.loss / (self.chance or 1) for signals in self.seeds])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain data; numbers that are not finite are None, with the reason beside them."""
+        fields: dict[str, Any] = {
+            "initializer": self.initializer,
+            "verdict": None if self.verdict is None else vars(self.verdict),
+            "not_judged": self.not_judged or None,
+            "verdicts": [vars(verdict) for verdict in self.verdicts],
+            "chance": self.chance,
+            "quotient": None if self.quotient is None else vars(self.quotient),
+        }
+        fields |= {name: getattr(self, name) for name in _SUMMARIES}
+        fields["seeds"] = [vars(s) | {"layers": [vars(layer) for layer in s.layers]} for s in self.seeds]
+        return dict(json_values(fields))
+
+    def __str__(self) -> str:
+        sentence = f"not judged: {self.not_judged}" if self.verdict is None else self.verdict.sentence
+        return f"{self.initializer}: {sentence}"
+
+
+_SUMMARIES = ("gradient_range", "correlation", "dead", "gradient_norm", "loss_over_chance")
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    return statistics.median(known) if known else None
+
+
+def _last(values: Sequence[float | None]) -> float | None:
+    return next((value for value in reversed(values) if value is not None), None)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of `check`; ``print`` shows one sentence for each initializer.
+
+    Attributes:
+        model: its name.
+        inputs: describes one sample.
+        objective: what was differentiated: the loss of a task, or ``projection``, a random projection of the outputs.
+        data: the dataset of the inputs; None for random ones.
+        rows: one for each initializer, in the order given.
+    """
+
+    model: str
+    inputs: Inputs
+    objective: str
+    data: str | None
+    rows: tuple[Row, ...]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the verdicts."""
+        return frozenset(row.verdict.kind for row in self.rows if row.verdict is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {
+            "model": self.model,
+            "inputs": self.inputs.to_json(),
+            "objective": self.objective,
+            "data": self.data,
+            "rows": [row.to_json() for row in self.rows],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rows))
+
+
+def check(
+    model: nn.Module | ModelSource | str,
+    *,
+    initializers: Sequence[str | Mapping[str, Any]] = (),
+    seeds: int = 3,
+    inputs: Inputs | None = None,
+    outputs: int | None = None,
+    data: str | Mapping[str, Any] | None = None,
+    quotient: bool = True,
+) -> Check:
+    """Say whether a model starts sane, without training: one verdict for the model as built, or for each initializer.
+
+    One forward and one backward pass per seed show the signal and the gradient over depth, the correlation of different
+    and of similar inputs, dead units and the loss, with batch statistics in BatchNorm and without dropout. A verdict
+    does not say which initializer is better: see `initbench.inspection.verdicts` for the thresholds. The model is left
+    as it was.
+
+    Args:
+        model: a module, whose weights are judged as they are; or a model's name, such as ``timm/resnet18`` or
+            ``package.module:function``, or its source, which is built anew for every seed.
+        initializers: registered names, or mappings of ``name`` and arguments; none for the model as it is built.
+        seeds: number of seeds of model, initializer and batch.
+        inputs: describes one sample; by default what the first layer accepts.
+        outputs: number of classes, which makes the loss known. Several outputs, or outputs of an unknown task, are
+            projected on random directions.
+        data: a registered dataset, or a mapping of ``name`` and arguments, for real inputs and targets, and for
+            initializers that need them; by default inputs are random.
+        quotient: whether to measure the gradient quotient, at the first seed.
+
+    Raises:
+        InitbenchError: there is no such model, initializer or dataset.
+        InitializationError: the model does not run on the inputs, or has parameters without storage.
+    """
+    check_count("seeds", seeds)
+    dataset = None if data is None else _dataset(data)
+    if dataset is not None:
+        inputs, outputs = dataset.inputs, dataset.outputs
+    if isinstance(model, str):
+        model = model_source(model, inputs=inputs, outputs=outputs if ":" not in model else None)
+    labels: dict[str, str | Mapping[str, Any] | None] = {_label(given): given for given in initializers}
+    labels = labels or {AS_BUILT: None}
+    for given in labels.values():
+        if given is not None:
+            INITIALIZERS.get(given if isinstance(given, str) else given["name"])
+    look = _Look(model, seeds, inputs, outputs, dataset, quotient)
+    rows = tuple(look.row(label, given) for label, given in labels.items())
+    return Check(look.name, look.inputs, look.objective.name, None if dataset is None else dataset.name, rows)
+
+
+def _label(given: str | Mapping[str, Any]) -> str:
+    if isinstance(given, str):
+        return given
+    arguments = ", ".join(f"{key}={value}" for key, value in given.items() if key != "name")
+    return f"{given['name']}[{arguments}]" if arguments else str(given["name"])
+
+
+def _dataset(data: str | Mapping[str, Any]) -> Dataset:
+    if isinstance(data, str):
+        return load_dataset(data, {})
+    return load_dataset(data["name"], {key: value for key, value in data.items() if key != "name"})
+
+
+class _Look:
+    """Looks at one model after each initializer, with the same batches."""
+
+    def __init__(
+        self,
+        model: nn.Module | ModelSource,
+        seeds: int,
+        inputs: Inputs | None,
+        outputs: int | None,
+        dataset: Dataset | None,
+        quotient: bool,
+    ) -> None:
+        self._given, self._seeds, self._dataset, self._quotient = model, seeds, dataset, quotient
+        first = self._build(0)
+        check_storage(first)
+        known = (model.inputs, model.outputs) if isinstance(model, ModelSource) else (None, None)
+        self.name = model.name if isinstance(model, ModelSource) else type(model).__name__
+        self.inputs = inputs or known[0] or infer_inputs(first)
+        self._outputs = outputs or known[1]
+        task = None if dataset is None else dataset.task
+        self.objective = objective_of(first, self._pairs(0), self.inputs, self._outputs, task)
+        self._structure = find_structure(first, zero_inputs(self.inputs, first))
+
+    def _build(self, seed: int) -> nn.Module:
+        return self._given.build(seed) if isinstance(self._given, ModelSource) else self._given
+
+    def _pairs(self, seed: int) -> Pairs:
+        return draw_pairs(self.inputs, seed, samples=_SAMPLES, dataset=self._dataset)
+
+    def row(self, label: str, initializer: str | Mapping[str, Any] | None) -> Row:
+        """Return the row of one initializer, None for the model as built."""
+        signals, quotient = [], None
+        try:
+            for seed in range(self._seeds):
+                model = self._initialized(seed, initializer)
+                pairs = self._pairs(seed)
+                signals.append(propagate(model, pairs, self.objective, self._structure, seed=seed))
+                if seed == 0 and self._quotient:
+                    quotient = gradient_quotient_of(model, pairs, self.objective, seed)
+        except InitbenchError as error:
+            if initializer is None:
+                raise
+            return Row(label, not_judged=str(error))
+        verdicts = tuple(judge(one, self.objective.chance) for one in signals)
+        return Row(label, _common(verdicts), tuple(signals), verdicts, self.objective.chance, quotient)
+
+    def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> nn.Module:
+        model = self._build(seed)
+        if initializer is None:
+            return model
+        if model is self._given:
+            model = copy.deepcopy(model)
+        given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)
+        name, arguments = given.pop("name"), given
+        if INITIALIZERS.get(name).traits.data == "real" and self._dataset is None and "data" not in arguments:
+            raise InitializationError("it needs real data: give a dataset (data, --data)")
+        real = None if self._dataset is None else partial(_real_batches, self._dataset, seed)
+        task = "classification" if self.objective.outputs is None else self.objective.name
+        initialize(
+            model,
+            name,
+            inputs=self.inputs,
+            num_classes=self.objective.outputs or self._outputs,
+            task=task,
+            seed=seed,
+            real_batches=real,
+            loss_fn=self.objective.loss(seed) if self.objective.outputs is None else None,
+            **arguments,
+        )
+        return model
+
+
+def _real_batches(dataset: Dataset, seed: int, batch_size: int) -> Any:
+    return endless_batches(dataset.train, batch_size, generator(seed, "tuner_batches", "real"))
+
+
+def check_storage(model: nn.Module) -> None:
+    """Raise an InitializationError if parameters have no values yet."""
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
+            raise InitializationError(f"{name} has no storage yet: give the model a device, or one forward pass")
+
+
+def _common(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the most frequent verdict, of equally frequent ones the worst, and say if seeds differ."""
+    counts = Counter(verdict.kind for verdict in verdicts)
+    kind = min(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))
+    first = next(verdict for verdict in verdicts if verdict.kind == kind)
+    if len(counts) == 1:
+        return first
+    others = ", ".join(f"{other} at {counts[other]}" for other in counts if other != kind)
+    return Verdict(kind, f"{first.sentence} at {counts[kind]} of {len(verdicts)} seeds, {others}")
+
+
+@float32_products()
+def gradient_quotient_of(model: nn.Module, pairs: Pairs, objective: Objective, seed: int) -> Quotient | None:
+    """Return the gradient quotient on the batch without its neighbours; None if there is no second derivative."""
+    inputs, targets = move(objective.with_targets(pairs, seed), reference_parameter(model))
+    batch = inputs[: pairs.samples], targets[: pairs.samples]
+    try:
+        over = trainable_parameters(model)
+        with preserved(model), forked_rng(model, seed, "probe"), torch.no_grad():
+            evaluate_but_batch_norm(model, "train")
+            losses = losses_of(model, batch, objective.loss(seed), None)
+            value, gradients = quotient_and_gradients(model, losses, over, _EPSILON)
+            entries = flatten(gradients, over)
+            fraction, floor = float(fraction_below_epsilon(entries)), float(epsilon_floor(entries))
+    except (InitbenchError, RuntimeError):
+        return None
+    return Quotient(float(value), fraction > 0.5 and floor > float(value) / 2)

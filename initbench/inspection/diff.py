@@ -1,0 +1,431 @@
+"""`diff`: do the tensors of two models have the same laws?
+
+Location, scale, shape and singular values are measured at each seed, and seeds are the replicates of Student's t. Its
+variance is the one between seeds, or that of independent entries if this is larger. Where entries are independent, the
+second keeps few seeds from agreeing by luck. Where they are not, as in orthogonal matrices or behind a tuner, the first
+is right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from initbench.arguments import check_positive
+from initbench.errors import ArgumentError
+from initbench.inspection.fingerprint import Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
+from initbench.inspection.law import is_orthogonal, law_in_words
+from initbench.inspection.roles import END
+from initbench.inspection.source import ModelSource, model_source
+from initbench.inspection.tensors import QUANTILES
+
+KINDS = ("missing_tensor", "shape", "location", "scale", "distribution", "dependence", "constant", "tied")
+"""The kinds of differences."""
+_FEWEST = 20  # entries for a test of the shape of a law
+_POWER = 0.95
+_SMALL_FACTOR = 1.1
+
+
+@dataclass(frozen=True)
+class TensorDifference:
+    """A pair of matched tensors.
+
+    Attributes:
+        a: the name in A.
+        b: the name in B.
+        role: the role in A.
+        kinds: the kinds in which they differ; empty if no difference was seen.
+        law_a: the law in A, in words.
+        law_b: the law in B.
+        pattern_a: the same with ``fan_in`` for its size, so that the tensors of a role can have the same one.
+        pattern_b: likewise.
+        details: how much they differ, in words, one for each kind but ``constant``.
+        factor: the standard deviation in B divided by that in A; None if one is 0.
+        visible_factor: the smallest factor between the standard deviations that would have been seen with probability
+            0.95; None if no test could see one, as for constants.
+    """
+
+    a: str
+    b: str
+    role: str
+    kinds: tuple[str, ...]
+    law_a: str
+    law_b: str
+    pattern_a: str
+    pattern_b: str
+    details: tuple[str, ...] = ()
+    factor: float | None = None
+    visible_factor: float | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference between two models in law; ``print`` shows what differs.
+
+    Attributes:
+        a: the name of A.
+        b: the name of B.
+        tensors: the matched pairs.
+        unmatched_a: tensors of A that B lacks.
+        unmatched_b: tensors of B that A lacks.
+        false_alarms: the largest probability that any of the tests sees a difference between equal laws.
+        tests: the number of tests.
+        notes: why tensors might be matched wrongly.
+    """
+
+    a: str
+    b: str
+    tensors: tuple[TensorDifference, ...]
+    unmatched_a: tuple[str, ...]
+    unmatched_b: tuple[str, ...]
+    false_alarms: float
+    tests: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether no difference was seen."""
+        return not self.kinds
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of differences that were seen."""
+        missing = {"missing_tensor"} if self.unmatched_a or self.unmatched_b else set()
+        return frozenset(missing.union(*(tensor.kinds for tensor in self.tensors)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields."""
+        return {"same": self.same, "kinds": sorted(self.kinds)} | asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+Side = Fingerprint | ModelSource | str
+
+
+def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Difference:
+    """Compare the laws of two models, tensor by tensor.
+
+    Tensors are matched by name, the others by role, shape and order. Between equal laws, the probability of seeing any
+    difference is at most `false_alarms` over all tensors and tests (Holm, A simple sequentially rejective multiple test
+    procedure, 1979). Constants and fixed values are compared exactly, that is to six digits.
+
+    Args:
+        a: a fingerprint, the path of its file (``.json``), a model source or its name (see `model_source`).
+        b: likewise.
+        seeds: the number of models built of a source.
+        false_alarms: see above.
+
+    Raises:
+        InitbenchError: a model cannot be built, or a file cannot be read.
+    """
+    check_positive("false_alarms", false_alarms)
+    if false_alarms >= 1:
+        raise ArgumentError(f"must be below 1, got {false_alarms}", "false_alarms")
+    first, second = (_fingerprint(side, seeds) for side in (a, b))
+    pairs, left_a, left_b = _match(first.tensors, second.tensors)
+    compared = [_compare(one, other) for one, other in pairs]
+    tests = [test for several in compared for test in several if test.p is not None]
+    limit = _holm([test.p for test in tests if test.p is not None], false_alarms)
+    df = first.seeds + second.seeds - 2
+    critical = _quantile(1 - false_alarms / max(len(tests), 1) / 2, df) + _quantile(_POWER, df)
+    by_role = any(one.name != other.name for one, other in pairs) or left_a or left_b
+    return Difference(
+        first.name,
+        second.name,
+        tuple(
+            _difference(one, other, several, limit, critical)
+            for (one, other), several in zip(pairs, compared, strict=True)
+        ),
+        tuple(tensor.name for tensor in left_a),
+        tuple(tensor.name for tensor in left_b),
+        false_alarms,
+        len(tests),
+        tuple(f"{side.name}: {side.note}" for side in (first, second) if side.note) if by_role else (),
+    )
+
+
+def _fingerprint(side: Side, seeds: int) -> Fingerprint:
+    if isinstance(side, str) and Path(side).suffix == ".json":
+        return read_fingerprint(side)
+    if isinstance(side, Fingerprint):
+        return side
+    return fingerprint(model_source(side) if isinstance(side, str) else side, seeds=seeds)
+
+
+def _quantile(level: float, df: int) -> float:
+    return float(student.ppf(level, df))
+
+
+def _holm(p_values: list[float], level: float) -> float:
+    """Return the largest p-value that is rejected, -1 if none is."""
+    limit = -1.0
+    for rank, p in enumerate(sorted(p_values)):
+        if p * (len(p_values) - rank) > level:
+            break
+        limit = p
+    return limit
+
+
+Tensors = list[TensorFingerprint]
+Key = Callable[[TensorFingerprint], Hashable]
+
+
+def _match(
+    a: Iterable[TensorFingerprint], b: Iterable[TensorFingerprint]
+) -> tuple[list[tuple[TensorFingerprint, TensorFingerprint]], Tensors, Tensors]:
+    """Return the pairs in the order of A, and what is left of both."""
+    left_a, left_b = list(a), list(b)
+    order = {id(tensor): index for index, tensor in enumerate(left_a)}
+    pairs: list[tuple[TensorFingerprint, TensorFingerprint]] = []
+
+    def pair(key_a: Key, key_b: Key | None = None) -> None:
+        """Move tensors with equal keys, in order, from what is left to the pairs; None fits no tensor."""
+        waiting: dict[Hashable, Tensors] = {}
+        for tensor in left_b:
+            waiting.setdefault((key_b or key_a)(tensor), []).append(tensor)
+        for tensor in list(left_a):
+            key = key_a(tensor)
+            if key is not None and waiting.get(key):
+                pairs.append((tensor, waiting[key].pop(0)))
+                left_a.remove(tensor)
+                left_b.remove(pairs[-1][1])
+
+    def pair_all(fits: Callable[[TensorFingerprint], bool]) -> None:
+        pair(lambda tensor: (tensor.role, _layout(tensor)) if fits(tensor) else None)
+        pair(lambda tensor: (tensor.role.removesuffix(END), _layout(tensor)) if fits(tensor) else None)
+        # Roles from a run and from module types differ, but a vector of the same size may have another meaning.
+        pair(lambda tensor: _layout(tensor) if fits(tensor) and len(tensor.shape) > 1 else None)
+        pair(lambda tensor: tensor.name if fits(tensor) else None)
+        counts = [Counter(tensor.role for tensor in left) for left in (left_a, left_b)]
+        as_many = {role for role, count in counts[0].items() if count == counts[1][role]}
+        pair(lambda tensor: tensor.role if fits(tensor) and tensor.role in as_many else None)
+
+    pair(lambda tensor: (tensor.name, _layout(tensor)))
+    pair_all(lambda tensor: len(tensor.shape) > 1)
+    layers = {_layer(one): _layer(other) for one, other in pairs}
+    pair(lambda tensor: (layers.get(_layer(tensor)), tensor.role), lambda tensor: (_layer(tensor), tensor.role))
+    pair_all(lambda tensor: True)
+    return sorted(pairs, key=lambda two: order[id(two[0])]), left_a, left_b
+
+
+def _layer(tensor: TensorFingerprint) -> tuple[str, str]:
+    """Return the name of a tensor's module, and its part of queries, keys and values."""
+    name, _, part = tensor.name.partition("[")
+    return name.rpartition(".")[0], part
+
+
+def _layout(tensor: TensorFingerprint) -> tuple[int, ...]:
+    """Return the shape as if a weight were stored (outputs, inputs, *kernel)."""
+    shape = tensor.shape
+    return (shape[1], shape[0], *shape[2:]) if tensor.transposed else shape
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A test of one kind; `p` is None if it is exact, and it then reports a difference."""
+
+    kind: str
+    p: float | None
+    error: float = 0.0
+
+
+def _compare(a: TensorFingerprint, b: TensorFingerprint) -> list[_Test]:
+    """Return the tests of a pair."""
+    tests = [_Test("tied", None)] if len(a.tied) != len(b.tied) else []
+    if _layout(a) != _layout(b):
+        return [_Test("shape", None), *tests]
+    if a.fixed and b.fixed:
+        return tests + _exact(a, b)
+    if a.fixed or b.fixed:
+        return [_Test("constant", None), *tests]
+    return tests + list(_random(a, b))
+
+
+def _exact(a: TensorFingerprint, b: TensorFingerprint) -> list[_Test]:
+    if a.constant is not None or b.constant is not None:
+        same = None not in {a.constant, b.constant} and _close(a.mean, b.mean, 0.0)
+        return [] if same else [_Test("constant", None)]
+    scale = max(a.std, b.std)
+    differs = {
+        "location": not _close(a.mean, b.mean, scale),
+        "scale": not _close(a.std, b.std, 0.0),
+        "distribution": any(not _close(x, y, 100.0) for x, y in zip(a.quantiles, b.quantiles, strict=False)),
+        "dependence": any(not _close(x, y, 100.0) for x, y in zip(a.fourth_moments, b.fourth_moments, strict=False)),
+    }
+    return [_Test(kind, None) for kind, differ in differs.items() if differ]
+
+
+def _close(x: float, y: float, scale: float) -> bool:
+    return math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6 * scale)
+
+
+def _random(a: TensorFingerprint, b: TensorFingerprint) -> Iterator[_Test]:
+    entries = a.entries
+    yield _student("location", a.means, b.means, max(a.std, b.std) / math.sqrt(entries), 1e-4 * max(a.std, b.std))
+    if entries < 2:
+        return
+    kurtosis = max([0.0, *(sum(side.kurtoses) / len(side.kurtoses) for side in (a, b) if side.kurtoses)])
+    stds_a, stds_b = ([math.log(max(std, 1e-300)) for std in side.stds] for side in (a, b))
+    yield _student("scale", stds_a, stds_b, math.sqrt((kurtosis + 2) / (4 * entries)), 1e-4)
+    if entries >= _FEWEST and a.kurtoses and b.kurtoses:
+        yield _student("distribution", a.kurtoses, b.kurtoses, math.sqrt(24 / entries), 1e-3)
+        yield _quantiles(a, b)
+    if a.fourth_moments and b.fourth_moments:
+        yield _student("dependence", a.fourth_moments, b.fourth_moments, 0.0, 1e-3)
+        yield _student("dependence", a.largest, b.largest, 0.0, 1e-3)
+        yield _student("dependence", a.smallest, b.smallest, 0.0, 1e-2)
+
+
+def _student(kind: str, a: Iterable[float], b: Iterable[float], independent_error: float, tolerance: float) -> _Test:
+    """Compare the averages of one statistic.
+
+    Args:
+        kind: of the test.
+        a: the statistic, per seed of A.
+        b: per seed of B.
+        independent_error: the standard error of one seed's statistic if its entries are independent; 0 if unknown.
+        tolerance: differences below it are rounding.
+    """
+    x, y = np.array(list(a)), np.array(list(b))
+    between = float(x.var(ddof=1) / len(x) + y.var(ddof=1) / len(y))
+    error = _error(np.array(between), np.array(independent_error**2 * (1 / len(x) + 1 / len(y))))
+    return _Test(
+        kind, float(_p(np.array(abs(x.mean() - y.mean())), error, len(x) + len(y) - 2, tolerance)), float(error)
+    )
+
+
+def _quantiles(a: TensorFingerprint, b: TensorFingerprint) -> _Test:
+    """Compare the standardized quantiles by the largest of 19 differences in standard errors, with Bonferroni."""
+    (x, x_std), (y, y_std) = ((np.array(side.quantiles), np.array(side.quantile_stds)) for side in (a, b))
+    seeds_a, seeds_b = len(a.means), len(b.means)
+    levels = np.array(QUANTILES)
+    middle = (x + y) / 2
+    slope = (middle[2:] - middle[:-2]) / (levels[2:] - levels[:-2])  # 1/density
+    inner = slice(1, -1)
+    independent = levels[inner] * (1 - levels[inner]) * slope**2 / a.entries * (1 / seeds_a + 1 / seeds_b)
+    error = _error((x_std**2 / seeds_a + y_std**2 / seeds_b)[inner], independent)
+    p = _p(np.abs(x - y)[inner], error, seeds_a + seeds_b - 2, 1e-3)
+    return _Test("distribution", min(1.0, float(p.min()) * len(p)))
+
+
+Array = NDArray[np.float64]
+
+
+def _error(between_seeds: Array, independent: Array) -> Array:
+    """Return the standard error of a difference from its two variances.
+
+    The variance between seeds alone gives a valid t test. That of independent entries replaces it where it is larger,
+    unless seeds agree so well that entries cannot be independent.
+    """
+    return np.sqrt(np.where(between_seeds < 0.01 * independent, between_seeds, np.maximum(between_seeds, independent)))
+
+
+def _p(difference: Array, error: Array, df: int, tolerance: float) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * student.sf(difference / error, df)
+    return np.where(difference <= tolerance, 1.0, np.nan_to_num(p))
+
+
+def _difference(
+    a: TensorFingerprint, b: TensorFingerprint, tests: list[_Test], limit: float, critical: float
+) -> TensorDifference:
+    kinds = tuple(kind for kind in KINDS if any(t.kind == kind and (t.p is None or t.p <= limit) for t in tests))
+    scale = next((test.error for test in tests if test.kind == "scale" and test.p is not None), None)
+    return TensorDifference(
+        a.name,
+        b.name,
+        a.role,
+        kinds,
+        law_in_words(a),
+        law_in_words(b),
+        law_in_words(a, sizes=False),
+        law_in_words(b, sizes=False),
+        tuple(_detail(kind, a, b) for kind in kinds if kind != "constant"),
+        b.std / a.std if a.std and b.std else None,
+        None if scale is None else math.exp(min(critical * scale, 700.0)),
+    )
+
+
+def _detail(kind: str, a: TensorFingerprint, b: TensorFingerprint) -> str:
+    if kind == "shape":
+        return f"shape {a.shape} against {b.shape}"
+    if kind == "location":
+        return f"mean {a.mean:.3g} against {b.mean:.3g}"
+    if kind == "scale":
+        return f"std × {b.std / a.std:.3g}" if a.std else f"std {a.std:.3g} against {b.std:.3g}"
+    if kind == "distribution":
+        return f"excess kurtosis {_average(a.kurtoses):.2g} against {_average(b.kurtoses):.2g}"
+    if kind == "tied":
+        tied = [f"tied to {', '.join(side.tied)}" if side.tied else "not tied" for side in (a, b)]
+        return " against ".join(tied)
+    if is_orthogonal(a) or is_orthogonal(b):
+        return " against ".join("orthogonal" if is_orthogonal(side) else "not orthogonal" for side in (a, b))
+    moments = f"{_average(a.fourth_moments):.3g} against {_average(b.fourth_moments):.3g}"
+    return f"fourth moment of the singular values {moments}"
+
+
+def _average(values: tuple[float, ...]) -> float:
+    return sum(values) / len(values)
+
+
+def _lines(difference: Difference) -> Iterator[str]:
+    a, b = difference.a, difference.b
+    rate = f"{difference.tests} tests, false alarms at most {100 * difference.false_alarms:g} % over all"
+    if difference.same:
+        yield f"{a} and {b}: no difference in law in {len(difference.tensors)} tensors ({rate})"
+    else:
+        yield f"{a} against {b} ({rate})"
+    for has, lacks, names in ((a, b, difference.unmatched_a), (b, a, difference.unmatched_b)):
+        if names:
+            yield f"{_few(names)}: in {has}, missing in {lacks}"
+    groups: dict[Hashable, list[TensorDifference]] = {}
+    for tensor in difference.tensors:
+        if tensor.kinds:
+            groups.setdefault((tensor.kinds, tensor.pattern_a, tensor.pattern_b, tensor.role), []).append(tensor)
+    for group in groups.values():
+        yield _line(group)
+    small = [one for one in difference.tensors if one.visible_factor is not None and one.visible_factor > _SMALL_FACTOR]
+    by_role: dict[str, list[float]] = {}
+    for tensor in small:
+        if not tensor.kinds and tensor.visible_factor is not None:
+            by_role.setdefault(tensor.role, []).append(tensor.visible_factor)
+    for role, factors in by_role.items():
+        yield f"{role}, {_count(len(factors))}: too small to see std × less than {_range(factors)}"
+    yield from difference.notes
+
+
+def _line(group: list[TensorDifference]) -> str:
+    first = group[0]
+    details = ", ".join(dict.fromkeys(detail for detail in first.details))
+    laws = {(one.law_a, one.law_b) for one in group}
+    law_a, law_b = laws.pop() if len(laws) == 1 else (first.pattern_a, first.pattern_b)
+    said = f"{law_a} against {law_b}" if law_a != law_b else law_a
+    what = first.a if len(group) == 1 else first.role
+    factors = [one.factor for one in group if one.factor is not None]
+    if len(group) > 1 and "scale" in first.kinds and factors:
+        details = details.replace(first.details[first.kinds.index("scale")], f"std × {_range(factors)}")
+    names = f" ({_count(len(group))}: {_few(tuple(one.a for one in group))})" if len(group) > 1 else ""
+    return f"{what}: {said}{f': {details}' if details else ''}{names}"
+
+
+def _count(number: int) -> str:
+    return f"{number} tensor{'s' if number > 1 else ''}"
+
+
+def _range(factors: list[float]) -> str:
+    low, high = f"{min(factors):.3g}", f"{max(factors):.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]}, ..., {names[-1]}"

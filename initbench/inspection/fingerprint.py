@@ -1,0 +1,382 @@
+"""Fingerprints: the law of every tensor of a model, as readable JSON that holds no values of the tensors."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from torch import Tensor, nn
+
+import initbench
+from initbench.arguments import check_count, show
+from initbench.errors import ArgumentError, InitbenchError, InitializationError
+from initbench.files import read_text, write_text
+from initbench.inputs import Inputs
+from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_of
+from initbench.inspection.source import ModelSource
+from initbench.inspection.tensors import TensorSummary, singular_values, summarize
+from initbench.models import random_state
+from initbench.randomness import derive_seed
+from initbench.structure.find import find_structure
+
+FORMAT = "initbench fingerprint 1"
+"""The value of ``format`` in a fingerprint's file."""
+_MOST_BYTES = 2**25  # a model of 40,000 tensors
+_MOST_ROWS = 256  # whose singular values take milliseconds; those of a large matrix take seconds
+
+
+@dataclass(frozen=True)
+class TensorFingerprint:
+    """The law of one tensor. Queries, keys and values that are stored in one tensor have a fingerprint each.
+
+    Attributes:
+        name: the parameter's name, with ``[query]``, ``[key]`` or ``[value]`` for a third of a fused one.
+        shape: its sizes as they are stored.
+        role: see `TensorRole`.
+        tied: its other names.
+        fan_in: of the weight, or of the weight beside a bias; None if unknown.
+        fan_out: likewise.
+        transposed: whether a weight is stored as (inputs, outputs).
+        constant: the value of all entries at all seeds; None if they differ. The fields below are then empty.
+        fixed: whether the tensor is the same at every seed.
+        means: the mean of the entries, per seed.
+        stds: their standard deviation, with divisor n, per seed.
+        kurtoses: their excess kurtosis, per seed; empty if the entries are equal at some seed.
+        quantiles: the quantiles at 0, 0.05, ..., 1, in standard deviations from the mean, averaged over seeds; empty
+            like `kurtoses`.
+        quantile_stds: the standard deviations of these quantiles over seeds, with divisor seeds - 1.
+        fourth_moments: mean(σ⁴)/mean(σ²)² of the singular values σ of a weight's rows or columns, whichever are fewer,
+            the first 256 of them, averaged over its blocks, per seed: 1 for an orthogonal matrix, 1 + rows/columns for
+            independent entries; empty for tensors that are no weights.
+        largest: the largest σ divided by √mean(σ²), per seed.
+        smallest: the square root of the smallest σ divided by √mean(σ²), per seed.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    role: str
+    tied: tuple[str, ...] = ()
+    fan_in: int | None = None
+    fan_out: int | None = None
+    transposed: bool = False
+    constant: float | None = None
+    fixed: bool = False
+    means: tuple[float, ...] = ()
+    stds: tuple[float, ...] = ()
+    kurtoses: tuple[float, ...] = ()
+    quantiles: tuple[float, ...] = ()
+    quantile_stds: tuple[float, ...] = ()
+    fourth_moments: tuple[float, ...] = ()
+    largest: tuple[float, ...] = ()
+    smallest: tuple[float, ...] = ()
+
+    @property
+    def entries(self) -> int:
+        """The number of entries."""
+        return int(torch.Size(self.shape).numel())
+
+    @property
+    def mean(self) -> float:
+        """The mean over entries and seeds."""
+        return sum(self.means) / len(self.means) if self.constant is None else self.constant
+
+    @property
+    def std(self) -> float:
+        """The root mean square, over seeds, of the standard deviations."""
+        return 0.0 if self.constant is not None else (sum(std**2 for std in self.stds) / len(self.stds)) ** 0.5
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, without those at their default."""
+        defaults = TensorFingerprint("", (), "")
+        required = ("name", "shape", "role")
+        return {
+            name: value for name, value in asdict(self).items() if name in required or value != getattr(defaults, name)
+        }
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The laws of a model's tensors.
+
+    Attributes:
+        name: the model's name.
+        seeds: the number of models that were built, each with random numbers of its own.
+        tensors: the parameters in the order in which they run, each tied one once.
+        versions: of initbench, torch, and the libraries that the modules are from.
+        note: why roles are known from module types alone; empty if they are known from a run of the model.
+    """
+
+    name: str
+    seeds: int
+    tensors: tuple[TensorFingerprint, ...]
+    versions: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the contents of the fingerprint's file."""
+        tensors = [tensor.to_json() for tensor in self.tensors]
+        return {"format": FORMAT} | asdict(replace(self, tensors=())) | {"tensors": tensors}
+
+    @classmethod
+    def from_json(cls, data: Any, where: str = "") -> Self:
+        """Return the fingerprint of a file's contents.
+
+        Args:
+            data: as `to_json` returns it.
+            where: the file, for messages.
+
+        Raises:
+            InitbenchError: the data are not those of a fingerprint; it names the first key that is wrong.
+        """
+        prefix = f"{where}: " if where else ""
+        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+            other = show(data.get("format")) if isinstance(data, Mapping) and "format" in data else "no format"
+            raise InitbenchError(f"{prefix}is no fingerprint: it has {other} instead of {FORMAT!r}")
+        try:
+            read = TypeAdapter(cls).validate_python({key: data[key] for key in data if key != "format"})
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"]))
+            raise InitbenchError(f"{prefix}is a damaged fingerprint: {key}: {first['msg']}") from None
+        for tensor in read.tensors:
+            _check(tensor, read.seeds, prefix)
+        return read
+
+
+def _check(tensor: TensorFingerprint, seeds: int, prefix: str) -> None:
+    per_seed = (tensor.kurtoses, tensor.fourth_moments, tensor.largest, tensor.smallest)
+    moments = () if tensor.constant is not None else (tensor.means, tensor.stds)
+    if (
+        any(len(values) != seeds for values in moments)
+        or any(len(values) not in {0, seeds} for values in per_seed)
+        or any(len(values) not in {0, 21} for values in (tensor.quantiles, tensor.quantile_stds))
+    ):
+        raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has lists of wrong lengths")
+
+
+Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource
+"""What builds a model: a function, with the seed as its argument or with none, or a `ModelSource`."""
+
+
+def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None = None, name: str = "") -> Fingerprint:
+    """Build a model at several seeds and return the laws of its tensors.
+
+    The numbers are rounded to seven digits. The models, and the caller's random state, are left as they are.
+
+    Args:
+        build: returns a new model. A function with a required argument, or one called ``seed``, gets the seed; torch's
+            global generators, too, are seeded before each call.
+        seeds: the number of models, at least 2.
+        inputs: one sample or an example batch, on which the first model runs once to show the roles of its tensors. The
+            default is the source's, or a shape that the first layer accepts; if that fails, roles are those of module
+            types.
+        name: the model's name in reports; the default is that of the source or function.
+
+    Raises:
+        InitbenchError: a model cannot be built, has no parameters or holds NaN, or parameters change with the seed.
+        InitializationError: the model does not run on the given inputs.
+    """
+    check_count("seeds", seeds)
+    if seeds < 2:
+        raise ArgumentError(f"must be at least 2, because a law shows only in several models, got {seeds}", "seeds")
+    builder = _builder(build)
+    default_inputs = build.inputs if isinstance(build, ModelSource) else None
+    measured: list[list[_Measured]] = []
+    for seed in range(seeds):
+        model = builder(seed)
+        if not measured:
+            roles, note = _roles(model, default_inputs if inputs is None else inputs, given=inputs is not None)
+            versions = _versions(model)
+        measured.append([_measure(tensor, role) for role, tensor in _parts(model, roles)])
+    tensors = tuple(_tensor_fingerprint(list(of_seeds), roles) for of_seeds in zip(*measured, strict=True))
+    known_as = build.name if isinstance(build, ModelSource) else getattr(build, "__qualname__", type(build).__name__)
+    return Fingerprint(name or known_as, seeds, tensors, versions, note)
+
+
+def _builder(build: Build) -> Callable[[int], nn.Module]:
+    """Return a function that builds the model of a seed and leaves the caller's random state unchanged."""
+    if isinstance(build, ModelSource):
+        return build.build
+    if isinstance(build, nn.Module) or not callable(build):
+        raise ArgumentError(f"must be a function that returns a new model, is {type(build).__name__}", "build")
+    by_position, by_name = _takes_seed(build)
+    called: Any = build
+
+    def built(seed: int) -> nn.Module:
+        with random_state.forked(torch.get_default_device(), seed=derive_seed(seed, "weights", "construction")):
+            model = called(seed) if by_position else called(seed=seed) if by_name else called()
+        if not isinstance(model, nn.Module):
+            raise ArgumentError(f"must return a torch.nn.Module, returned {type(model).__name__}", "build")
+        return model
+
+    return built
+
+
+def _takes_seed(build: Callable[..., nn.Module]) -> tuple[bool, bool]:
+    """Return whether a function has a required argument, and whether it has one called ``seed``."""
+    try:
+        arguments = inspect.signature(build).parameters
+    except ValueError:  # some builtins have no signature
+        return False, False
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return any(one.default is one.empty and one.kind in positional for one in arguments.values()), "seed" in arguments
+
+
+def _roles(model: nn.Module, inputs: Inputs | Tensor | None, *, given: bool) -> tuple[dict[str, TensorRole], str]:
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
+            raise InitbenchError(f"{name} has no storage yet: give the model a device, or one forward pass")
+        if complex_or_quantized(parameter):
+            raise InitbenchError(f"{name} is {parameter.dtype}; fingerprints are of real floating-point numbers")
+    try:
+        structure = find_structure(model, _example(model, inputs) if isinstance(inputs, Inputs) else inputs)
+    except InitializationError as error:
+        if given:
+            raise
+        return roles_of(model, None), f"roles are those of module types, because the model did not run: {error}"
+    return roles_of(model, structure), ""
+
+
+def _example(model: nn.Module, inputs: Inputs) -> Tensor:
+    like = next(model.parameters(), torch.empty(0))
+    dtype = like.dtype if inputs.vocabulary is None else torch.int64
+    return torch.zeros(1, *inputs.shape, dtype=dtype, device=like.device)
+
+
+def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[TensorRole, Tensor]]:
+    """Yield the tensors in the order in which they run, thirds of fused queries, keys and values each by itself."""
+    parameters = dict(model.named_parameters())
+    if {name: tuple(tensor.shape) for name, tensor in parameters.items()} != {n: r.shape for n, r in roles.items()}:
+        raise InitbenchError("the models of two seeds have different parameters; a fingerprint is of one architecture")
+    if not parameters:
+        raise InitbenchError("the model has no parameters")
+    fused = {role.layer for role in roles.values() if role.role == "attention"}
+    for name, role in roles.items():
+        tensor = parameters[name].detach()
+        is_fused = role.role == "attention" or (role.role == "bias" and role.layer in fused)
+        dimension = 1 if role.transposed else 0
+        if not is_fused or tensor.shape[dimension] % 3:
+            yield role, tensor
+            continue
+        for part, third in zip(("query", "key", "value"), tensor.chunk(3, dimension), strict=True):
+            blocks, kind = (1, part) if role.role == "attention" else (role.blocks, role.role)
+            yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), role=kind, blocks=blocks), third
+
+
+_Measured = tuple[TensorSummary, list[float]]
+"""The summary of a tensor, and its spectrum: see `_spectrum`."""
+
+
+def _measure(tensor: Tensor, role: TensorRole) -> _Measured:
+    summary = summarize(tensor, role, matrices=False)
+    if summary.not_finite:
+        raise InitbenchError(f"{role.name} holds NaN or infinite entries, which have no law")
+    has_spectrum = role.is_weight and summary.std > 0
+    return summary, _spectrum(role.matrices(tensor)) if has_spectrum else []
+
+
+def _tensor_fingerprint(measured: list[_Measured], roles: Mapping[str, TensorRole]) -> TensorFingerprint:
+    seeds = [summary for summary, _ in measured]
+    first, role = seeds[0], seeds[0].role
+    beside = next((other for other in roles.values() if other.layer == role.layer and other.is_weight), role)
+    fans = role if role.is_weight or "bias" not in role.role or "norm" in role.role else beside
+    fixed = all((one.mean, one.std, one.quantiles) == (first.mean, first.std, first.quantiles) for one in seeds)
+    result = TensorFingerprint(
+        role.name, role.shape, role.role, role.tied, fans.fan_in, fans.fan_out, role.transposed, fixed=fixed
+    )
+    if fixed and first.constant is not None:
+        return replace(result, constant=_rounded([first.constant])[0])
+    result = replace(result, means=_rounded([one.mean for one in seeds]), stds=_rounded([one.std for one in seeds]))
+    kurtoses = [one.excess_kurtosis for one in seeds if one.excess_kurtosis is not None]
+    if len(kurtoses) == len(seeds):
+        quantiles = torch.tensor([one.quantiles for one in seeds], dtype=torch.float64)
+        moments = torch.tensor([[one.mean, one.std] for one in seeds], dtype=torch.float64)
+        standardized = (quantiles - moments[:, :1]) / moments[:, 1:]
+        result = replace(
+            result,
+            kurtoses=_rounded(kurtoses),
+            quantiles=_rounded(standardized.mean(0).tolist(), 5),
+            quantile_stds=_rounded(standardized.std(0).tolist(), 4),
+        )
+    spectra = [spectrum for _, spectrum in measured]
+    if all(spectra):
+        fourth, largest, smallest = (_rounded(list(values)) for values in zip(*spectra, strict=True))
+        result = replace(result, fourth_moments=fourth, largest=largest, smallest=smallest)
+    return result
+
+
+def _spectrum(blocks: Tensor) -> list[float]:
+    """Return mean(σ⁴)/mean(σ²)², the largest σ, and the root of the smallest, in units of √mean(σ²); each averaged.
+
+    The smallest singular value of a square matrix is nearly exponential over seeds. Its root is nearly normal, which
+    t tests need. An empty list if there are fewer than two singular values, or a block is 0.
+
+    Args:
+        blocks: (blocks, rows, columns).
+    """
+    wide = blocks if blocks.shape[1] <= blocks.shape[2] else blocks.transpose(1, 2)
+    singular = singular_values(wide[:, :_MOST_ROWS].to(device="cpu", dtype=torch.float64))
+    if singular is None or singular.shape[1] < 2 or not bool(singular.any(1).all()):
+        return []
+    relative = singular / singular.square().mean(1, keepdim=True).sqrt()
+    columns = (relative**4).mean(1), relative[:, 0], relative[:, -1].sqrt()
+    return [float(column.mean()) for column in columns]
+
+
+def _rounded(values: list[float], digits: int = 7) -> tuple[float, ...]:
+    return tuple(float(f"{value:.{digits}g}") for value in values)
+
+
+def _versions(model: nn.Module) -> dict[str, str]:
+    packages = {type(module).__module__.partition(".")[0] for module in model.modules()} - {"initbench", "torch"}
+    versions = {"initbench": initbench.__version__, "torch": str(torch.__version__)}
+    for package in sorted(packages):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def write_fingerprint(path: str | Path, fingerprint: Fingerprint) -> None:
+    """Write a fingerprint as JSON, a line for each tensor; the file is replaced whole or not at all.
+
+    Args:
+        path: the file.
+        fingerprint: what it will hold.
+    """
+    data = fingerprint.to_json()
+    head = json.dumps({key: data[key] for key in data if key != "tensors"}, indent=1, ensure_ascii=False)
+    lines = ",\n".join(f"  {json.dumps(tensor, ensure_ascii=False)}" for tensor in data["tensors"])
+    file = Path(path)
+    body = head.removesuffix("\n}")
+    write_text(file, f'{body},\n "tensors": [\n{lines}\n ]\n}}\n', file.parent)
+
+
+def read_fingerprint(path: str | Path) -> Fingerprint:
+    """Return the fingerprint in a file.
+
+    Args:
+        path: written by `write_fingerprint`.
+
+    Raises:
+        InitbenchError: the file cannot be read, or holds no fingerprint.
+    """
+    try:
+        data = json.loads(read_text(path, _MOST_BYTES), parse_constant=_refuse)
+    except OSError as error:
+        raise InitbenchError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InitbenchError(f"{path}: is no fingerprint, because it is not JSON: {error}") from error
+    return Fingerprint.from_json(data, str(path))
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"it holds {constant}")

@@ -1,0 +1,371 @@
+"""The law that the tensors of one role share: its shape, and a formula of its standard deviation."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from scipy.special import ndtr
+from scipy.stats import chi2
+
+from initbench.initializers.truncated_normal import kept_deviation
+from initbench.inspection.roles import TensorRole
+from initbench.inspection.tensors import QUANTILES, TensorSummary
+
+FALSE_ALARMS = 0.01
+"""The probability of refusing the true law of a role."""
+_FEWEST_SHAPED = 200  # entries; of fewer, 20 bins say nothing about the shape
+_LARGEST_SAMPLE = 2**22
+# Rounding moves the entries of a narrow type between bins; more entries than these would show it.
+_RESOLVED = {"float16": 2**18, "bfloat16": 2**12}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A distribution of mean 0 and standard deviation 1.
+
+    Attributes:
+        name: ``normal``, ``uniform`` or ``truncated normal``.
+        symbol: ``N`` or ``U``.
+        excess_kurtosis: m₄/m₂² - 3.
+        distribution: its distribution function.
+        largest: the largest entry.
+    """
+
+    name: str
+    symbol: str
+    excess_kurtosis: float
+    distribution: Callable[[float], float]
+    largest: float = math.inf
+
+
+def _truncated(bound: float) -> Shape:
+    kept = kept_deviation(bound)
+    inside = math.erf(bound / math.sqrt(2))
+    density = math.exp(-bound * bound / 2) / math.sqrt(2 * math.pi)
+    fourth = 3 * kept**2 - 2 * bound**3 * density / inside  # E[z⁴] = 3 E[z²] - 2b³φ(b)/(2Φ(b) - 1)
+
+    def distribution(value: float) -> float:
+        cut = min(max(value * kept, -bound), bound)
+        return float((ndtr(cut) - ndtr(-bound)) / inside)
+
+    return Shape(f"truncated normal, cut at {bound:g}σ", "N", fourth / kept**4 - 3, distribution, bound / kept)
+
+
+NORMAL = Shape("normal", "N", 0.0, lambda value: float(ndtr(value)))
+UNIFORM = Shape(
+    "uniform", "U", -1.2, lambda value: min(max((value / math.sqrt(3) + 1) / 2, 0.0), 1.0), largest=math.sqrt(3)
+)
+SHAPES = (NORMAL, UNIFORM, _truncated(2), _truncated(3))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A tensor of independent entries, and the sizes on which its law may depend.
+
+    Attributes:
+        summary: the tensor's values.
+        fan_in: of the tensor, or of its layer's weight; None if unknown.
+        fan_out: likewise.
+        stored_fans: fan-in and fan-out as `torch.nn.init` computes them from the stored sizes.
+        block: the number of its residual block, from 1; None outside of branch ends.
+        branches: the number of weights at branch ends in the model; None outside of branch ends.
+    """
+
+    summary: TensorSummary
+    fan_in: int | None = None
+    fan_out: int | None = None
+    stored_fans: tuple[int, int] | None = None
+    block: int | None = None
+    branches: int | None = None
+
+    @property
+    def role(self) -> TensorRole:
+        """The tensor's role."""
+        return self.summary.role
+
+    @property
+    def variance(self) -> float:
+        """The variance around 0 without outliers."""
+        return self.summary.bulk_std**2
+
+    def degrees(self, shape: Shape) -> float:
+        """Return the degrees of freedom ν of a χ² law whose relative spread, √(2/ν), is that of the variance."""
+        return 2 * self.summary.entries / (shape.excess_kurtosis + 2)
+
+
+def samples_of(summaries: Sequence[TensorSummary]) -> dict[str, Sample]:
+    """Return the samples by name.
+
+    Args:
+        summaries: of all tensors of a model, in the order in which they run.
+    """
+    weights = {summary.role.layer: summary.role for summary in summaries if summary.role.is_weight}
+    branches = sum(role.is_branch_end for role in weights.values()) or None
+    blocks: dict[str, int] = {}
+    samples = {}
+    for summary in summaries:
+        role = summary.role
+        weight = role if role.is_weight else weights.get(role.layer) if "bias" in role.role else None
+        block = None
+        if role.is_branch_end and role.is_weight:
+            prefix = re.match(r"\D*\d*", role.name)
+            block = blocks.setdefault(prefix.group() if prefix else role.name, len(blocks) + 1)
+        if weight is None:
+            samples[role.name] = Sample(summary)
+            continue
+        taps = math.prod(weight.shape[2:])
+        stored = (weight.shape[1] * taps, weight.shape[0] * taps) if len(weight.shape) > 1 else None
+        samples[role.name] = Sample(summary, weight.fan_in, weight.fan_out, stored, block, block and branches)
+    return samples
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A variance for every tensor: a number divided by a size of the tensor.
+
+    Attributes:
+        top: the number; None if it is estimated.
+        bottom: the size, such as ``fan_in``; empty for 1.
+        size: its value; None if the tensor has none.
+        names: symbol of a shape → the familiar name.
+        remark: how the size is counted, if not as usual.
+        only: the roles in which the name is familiar; all if empty.
+    """
+
+    top: float | None
+    bottom: str
+    size: Callable[[Sample], float | None]
+    names: tuple[tuple[str, str], ...] = ()
+    remark: str = ""
+    only: tuple[str, ...] = ()
+
+    def name(self, shape: Shape, role: str) -> str:
+        """Return the familiar name, empty if there is none.
+
+        Args:
+            shape: of the entries.
+            role: of the tensors.
+        """
+        if self.only and role not in self.only:
+            return ""
+        return next((name for symbol, name in self.names if symbol == shape.symbol), "")
+
+
+def _one(_: Sample) -> float:
+    return 1.0
+
+
+def _fans(fan_in: int, fan_out: int, *, stored: bool = False) -> Callable[[Sample], float | None]:
+    def size(sample: Sample) -> float | None:
+        fans = sample.stored_fans if stored else (sample.fan_in, sample.fan_out)
+        if fans is None or fans[0] is None or fans[1] is None:
+            return None
+        return fan_in * fans[0] + fan_out * fans[1]
+
+    return size
+
+
+def _named(normal: str = "", uniform: str = "") -> tuple[tuple[str, str], ...]:
+    return tuple((shape, name) for shape, name in (("N", normal), ("U", uniform)) if name)
+
+
+_DEFAULT = _named(uniform="PyTorch's default, kaiming_uniform_ with a=√5")
+_OF_FANS: tuple[tuple[float, str, tuple[int, int], tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
+    (1 / 3, "fan_in", (1, 0), _DEFAULT, ()),
+    (2, "fan_in", (1, 0), _named("kaiming_normal_, fan_in, relu", "kaiming_uniform_, fan_in, relu"), ()),
+    (2, "fan_out", (0, 1), _named("kaiming_normal_, fan_out, relu", "kaiming_uniform_, fan_out, relu"), ()),
+    (2, "(fan_in + fan_out)", (1, 1), _named("xavier_normal_", "xavier_uniform_"), ()),
+    (1, "fan_in", (1, 0), _named("LeCun, kaiming_normal_ linear", "LeCun, kaiming_uniform_ linear"), ()),
+    (1, "fan_out", (0, 1), _named("kaiming_normal_, fan_out, linear", "kaiming_uniform_, fan_out, linear"), ()),
+    (
+        1 / 3,
+        "fan_out",
+        (0, 1),
+        _named(uniform="PyTorch's default of recurrent layers"),
+        ("recurrent", "recurrent bias"),
+    ),
+    (0.4, "fan_in", (1, 0), _named("small init"), ()),
+)
+_CONSTANTS = (
+    Formula(1.0, "", _one, _named("PyTorch's default of embeddings"), only=("embedding",)),
+    Formula(None, "", _one),
+)
+_SQUARES = {"", "block", "branches"}
+FORMULAS = (
+    _CONSTANTS[0],
+    Formula(None, "branches", lambda sample: sample.branches),
+    *(Formula(top, bottom, _fans(*fans), names, only=only) for top, bottom, fans, names, only in _OF_FANS),
+    *(
+        Formula(top, bottom, _fans(*fans, stored=True), names, "fans as torch.nn.init counts them", only)
+        for top, bottom, fans, names, only in _OF_FANS
+    ),
+    _CONSTANTS[1],
+    Formula(None, "fan_in", _fans(1, 0)),
+    Formula(None, "fan_out", _fans(0, 1)),
+    Formula(None, "(fan_in + fan_out)", _fans(1, 1)),
+    Formula(None, "block", lambda sample: sample.block),
+)
+# The laws of biases that occur: constants, and PyTorch's, by the fan-in of the weight beside them.
+BIAS_FORMULAS = tuple(formula for formula in FORMULAS if formula in _CONSTANTS or formula.top == 1 / 3)
+
+
+@dataclass(frozen=True)
+class NamedLaw:
+    """A law with numbers.
+
+    Attributes:
+        shape: of the entries.
+        formula: of the variance.
+        top: the formula's number, or the estimate of it.
+        text: as researchers write it: ``N(0, 2/fan_in), kaiming_normal_, fan_in, relu``.
+    """
+
+    shape: Shape
+    formula: Formula
+    top: float
+    text: str
+
+    def variance(self, sample: Sample) -> float | None:
+        """Return the variance of a tensor; None if the law does not apply to it.
+
+        Args:
+            sample: the tensor.
+        """
+        size = self.formula.size(sample)
+        return self.top / size if size else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the law as it is printed, and its numbers."""
+        return {"law": self.text, "shape": self.shape.name, "variance": self.top, "over": self.formula.bottom}
+
+
+def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
+    """Return the p-value of χ² over 20 bins of each tensor, which all have probability 1/20 under the shape.
+
+    The scale is each tensor's own. That takes at most one degree of freedom (Chernoff and Lehmann, 1954); 19 of 19 are
+    counted, so the test errs on the side of the law.
+    """
+    statistic, degrees = 0.0, 0
+    for sample in samples:
+        summary = sample.summary
+        number = min(summary.entries, _RESOLVED.get(summary.dtype, _LARGEST_SAMPLE))
+        if number < _FEWEST_SHAPED:
+            continue
+        scale = summary.bulk_std
+        largest = max(-summary.quantiles[0], summary.quantiles[-1]) / scale
+        if largest > shape.largest * (1 + 5 / math.sqrt(sample.degrees(shape))) and not summary.outliers:
+            return 0.0
+        levels = [0.0, *(shape.distribution(value / scale) for value in summary.quantiles[1:-1]), 1.0]
+        bins = len(QUANTILES) - 1
+        statistic += number * bins * sum((upper - lower - 1 / bins) ** 2 for lower, upper in pairwise(levels))
+        degrees += bins - 1
+    return float(chi2.sf(statistic, degrees)) if degrees else 1.0
+
+
+def mean_p(samples: Sequence[Sample]) -> float:
+    """Return the p-value of mean 0 in all tensors."""
+    terms = [sample.summary.mean**2 * sample.summary.entries / sample.summary.std**2 for sample in samples]
+    return float(chi2.sf(sum(terms), len(terms)))
+
+
+def scale_deviations(samples: Sequence[Sample], shape: Shape, variances: Sequence[float]) -> list[float]:
+    """Return z of each tensor's variance, about N(0, 1) if the variances are right (Wilson and Hilferty, 1931)."""
+    found = []
+    for sample, variance in zip(samples, variances, strict=True):
+        spread = 2 / (9 * sample.degrees(shape))
+        found.append(((sample.variance / variance) ** (1 / 3) - 1 + spread) / math.sqrt(spread))
+    return found
+
+
+def fitting_laws(samples: Sequence[Sample], false_alarms: float = FALSE_ALARMS) -> list[NamedLaw]:
+    """Return the laws that all tensors may follow, the simplest first: no free number before one.
+
+    Each law is tested for its shape, its mean of 0 and its variances; by Bonferroni over the three, a true law is
+    refused with probability `false_alarms`.
+
+    Args:
+        samples: tensors of one role, none constant.
+        false_alarms: the probability of refusing the true law.
+    """
+    level = false_alarms / 3
+    if mean_p(samples) < level:
+        return []
+    laws: list[NamedLaw] = []
+    role = samples[0].role.role
+    for shape in SHAPES:
+        if shape_p(samples, shape) < level:
+            continue
+        for formula in BIAS_FORMULAS if "bias" in role else FORMULAS:
+            law = _fitted(samples, shape, formula, laws)
+            if law is None:
+                continue
+            variances = [law.variance(sample) or 0.0 for sample in samples]
+            statistic = sum(z * z for z in scale_deviations(samples, shape, variances))
+            freedom = len(samples) - (formula.top is None)
+            if freedom == 0 or chi2.sf(statistic, freedom) >= level:
+                laws.append(law)
+    return sorted(laws, key=lambda law: _complexity(law, role))
+
+
+def _complexity(law: NamedLaw, role: str) -> tuple[bool, bool, bool]:
+    free = law.formula.top is None and law.formula.bottom != "branches"
+    return free, not free and not law.formula.name(law.shape, role), law.shape not in {NORMAL, UNIFORM}
+
+
+def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: Sequence[NamedLaw]) -> NamedLaw | None:
+    """Return the law with its number; None if it does not apply, or is an earlier one under another name."""
+    sizes = [size for size in map(formula.size, samples) if size]
+    if len(sizes) < len(samples):
+        return None
+    top = formula.top
+    if top is None:
+        constant = max(sizes) < 1.05 * min(sizes)
+        if (formula.bottom and formula.bottom != "branches" and constant) or any(
+            other.shape is shape and other.formula.bottom == formula.bottom for other in before
+        ):
+            return None  # the same as a constant, or as a law with a known number
+        degrees = [sample.degrees(shape) for sample in samples]
+        total = sum(
+            weight * sample.variance * size for weight, sample, size in zip(degrees, samples, sizes, strict=True)
+        )
+        error = math.sqrt(2 / sum(degrees))
+        top = _round(total / sum(degrees), error, as_square=formula.bottom in _SQUARES)
+        if formula.bottom == "branches" and (error > 0.01 or len(f"{math.sqrt(top):.4g}".lstrip("0.")) > 1):
+            return None  # any constant is some number over √branches; a round one is meant
+    law = NamedLaw(shape, formula, top, _text(shape, formula, top, samples[0].role.role))
+    for other in before:
+        pairs = [(law.variance(sample) or 0.0, other.variance(sample) or 0.0) for sample in samples]
+        if other.shape is shape and all(math.isclose(*pair, rel_tol=1e-6) for pair in pairs):
+            return None
+    return law
+
+
+def _round(value: float, error: float, *, as_square: bool) -> float:
+    """Return the number with as few digits as its relative standard error allows; a square of such a number."""
+    if as_square:
+        return _round(math.sqrt(value), error / 2, as_square=False) ** 2
+    for digits in range(1, 6):
+        rounded = float(f"{value:.{digits}g}")
+        if abs(rounded / value - 1) <= 2.5 * error:
+            return rounded
+    return value
+
+
+def _text(shape: Shape, formula: Formula, top: float, role: str) -> str:
+    square = formula.bottom in _SQUARES
+    below = f"/{formula.bottom}" if formula.bottom else ""
+    if shape is UNIFORM and square:
+        text = f"U(±{math.sqrt(3 * top):.4g}{below.replace('/', '/√')})"
+    elif shape is UNIFORM:
+        text = f"U(±1/√{formula.bottom})" if math.isclose(3 * top, 1) else f"U(±√({3 * top:.4g}{below}))"
+    else:
+        fraction = {1 / 3: f"1/(3 {formula.bottom})", 0.4: f"2/(5 {formula.bottom})"}.get(top, f"{top:.4g}{below}")
+        variance = f"{math.sqrt(top):.4g}²{below}" if square else fraction
+        cut = "" if shape is NORMAL else shape.name.removeprefix("truncated normal,")
+        text = f"N(0, {variance}){cut}"
+    return ", ".join(part for part in (text, formula.name(shape, role), formula.remark) if part)

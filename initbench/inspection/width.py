@@ -1,0 +1,228 @@
+"""How activations and their first updates scale with a model's width: a coordinate check with fitted exponents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from initbench.arguments import check_count, check_positive
+from initbench.errors import InitbenchError
+from initbench.inputs import Inputs
+from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_inputs, objective_of
+from initbench.inspection.source import model_source
+from initbench.json_values import json_values
+from initbench.models.batches import move, reference_parameter, zero_inputs
+from initbench.models.calls import running_on, tensor_of
+from initbench.models.state import evaluate_but_batch_norm
+from initbench.structure.find import Structure, find_structure
+from initbench.structure.run_graph import tensors_in
+
+RATES = {"adam": 1e-4, "sgd": 5e-3}
+"""Small, because large steps hide growth behind saturation and normalization."""
+TOLERANCE = 0.25
+"""Exponents closer to 0 than this count as stable: at widths of 64 to 512, correct muP is within it."""
+
+
+@dataclass(frozen=True)
+class WidthRow:
+    """The exponents of one layer's outputs in the width.
+
+    Attributes:
+        layer: its name.
+        activation: slope of log RMS over log width before training.
+        update: slope of log RMS of the outputs' change; None if they do not change, as behind zeros.
+        activations: the root mean square at each width, the geometric mean over seeds.
+        updates: of the change, at each width.
+    """
+
+    layer: str
+    activation: float | None
+    update: float | None
+    activations: tuple[float, ...]
+    updates: tuple[float, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Whether the update grows, shrinks or is stable."""
+        if self.update is None:
+            return "does not change: a zero is behind it; take more steps"
+        if abs(self.update) < TOLERANCE:
+            return "is stable"
+        return f"{'grows' if self.update > 0 else 'shrinks'} as width^{self.update:.2f}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain data."""
+        return dict(json_values(vars(self)))
+
+
+@dataclass(frozen=True)
+class Widths:
+    """The result of `scale_width`; ``print`` shows one line per layer.
+
+    Attributes:
+        model: its name.
+        argument: the one that sets the width.
+        widths: its values.
+        optimizer: ``adam`` or ``sgd``.
+        lr: its learning rate, the same at all widths.
+        steps: number of steps on one batch.
+        rows: one for each layer, in the order in which they run; heads last.
+        seeds: number of seeds.
+    """
+
+    model: str
+    argument: str
+    widths: tuple[int, ...]
+    optimizer: str
+    lr: float
+    steps: int
+    rows: tuple[WidthRow, ...]
+    seeds: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return vars(self) | {"widths": list(self.widths), "rows": [row.to_json() for row in self.rows]}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{row.layer}: the update {row.sentence}" for row in self.rows)
+
+
+def scale_width(
+    model: str,
+    argument: str,
+    widths: Sequence[int],
+    *,
+    along: Mapping[str, Sequence[Any]] | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    inputs: Inputs | None = None,
+    outputs: int | None = None,
+    optimizer: str = "adam",
+    lr: float | None = None,
+    steps: int = 1,
+    seeds: int = 3,
+) -> Widths:
+    """Fit how the outputs of each layer, and their change by the first steps, scale with the width.
+
+    In the standard parametrization, updates of later hidden layers grow as width^1 with Adam and width^½ with SGD at
+    the first step, and those of logits as width^1; in muP (Yang et al., Tensor Programs V, 2022) all exponents are 0.
+
+    Args:
+        model: an architecture, or ``package.module:function``.
+        argument: the argument that sets the width.
+        widths: at least two values.
+        along: arguments that change with it: name → a value for each width.
+        arguments: the model's other arguments.
+        inputs: describes one sample.
+        outputs: number of classes.
+        optimizer: ``adam`` or ``sgd``, at one rate for all tensors.
+        lr: its learning rate; by default `RATES`.
+        steps: number of steps on one batch. Behind a zero head nothing moves before the second.
+        seeds: number of seeds.
+
+    Raises:
+        InitbenchError: fewer than two widths; a list of other length; or the models have other layers.
+    """
+    along = along or {}
+    if len(set(widths)) < 2:
+        raise InitbenchError(f"--width {argument}: needs at least two widths")
+    for name, values in along.items():
+        if len(values) != len(widths):
+            raise InitbenchError(f"{name} has {len(values)} values for {len(widths)} widths")
+    if optimizer not in RATES:
+        raise InitbenchError(f"optimizer must be adam or sgd, got {optimizer!r}")
+    check_count("steps", steps)
+    check_count("seeds", seeds)
+    rate = RATES[optimizer] if lr is None else lr
+    check_positive("lr", rate)
+    measured = []
+    for index, width in enumerate(widths):
+        chosen = dict(arguments or {}) | {argument: width} | {name: values[index] for name, values in along.items()}
+        source = model_source(model, chosen, inputs=inputs, outputs=outputs if ":" not in model else None)
+        of_width = []
+        for seed in range(seeds):
+            built = source.build(seed)
+            sample = source.inputs or infer_inputs(built)
+            of_width.append(_Steps(built, sample, source.outputs or outputs, seed).measure(optimizer, rate, steps))
+        measured.append(of_width)
+    layers = [list(found) for of_width in measured for found in of_width]
+    if any(names != layers[0] for names in layers):
+        raise InitbenchError(f"{model}: the layers differ between the widths")
+    rows = tuple(
+        _row(layer, [[found[layer] for found in of_width] for of_width in measured], widths) for layer in layers[0]
+    )
+    return Widths(model, argument, tuple(widths), optimizer, rate, steps, rows, seeds)
+
+
+def _row(layer: str, measured: list[list[tuple[float, float]]], widths: Sequence[int]) -> WidthRow:
+    activations, updates = (
+        tuple(_geometric_mean([one[part] for one in of_width]) for of_width in measured) for part in (0, 1)
+    )
+    return WidthRow(layer, _slope(widths, activations), _slope(widths, updates), activations, updates)
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if min(values) > 0 else 0.0
+
+
+def _slope(widths: Sequence[int], values: Sequence[float]) -> float | None:
+    if not all(value > 0 and math.isfinite(value) for value in values):
+        return None
+    return float(np.polyfit(np.log(widths), np.log(values), 1)[0])
+
+
+class _Steps:
+    """Trains one model for a few steps and compares the layers' outputs before and after."""
+
+    def __init__(self, model: nn.Module, inputs: Inputs, outputs: int | None, seed: int) -> None:
+        self._model, self._seed = model, seed
+        pairs = draw_pairs(inputs, seed, samples=8)
+        self._objective: Objective = objective_of(model, pairs, inputs, outputs, None)
+        structure: Structure = find_structure(model, zero_inputs(inputs, model))
+        modules = dict(model.named_modules())
+        self._layers = {layer.name: modules[layer.name] for layer in structure.layers if layer.called}
+        self._pairs: Pairs = pairs
+
+    def measure(self, optimizer: str, lr: float, steps: int) -> dict[str, tuple[float, float]]:
+        """Return by layer the root mean squares of the outputs and of their change."""
+        model = self._model
+        evaluate_but_batch_norm(model, "train")
+        batch = move(self._objective.with_targets(self._pairs, self._seed), reference_parameter(model))
+        before, _ = self._run(batch)
+        kind = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
+        trained = kind(model.parameters(), lr=lr)
+        for _ in range(steps):
+            _, loss = self._run(batch)
+            trained.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            trained.step()
+        after, _ = self._run(batch)
+        return {name: (_size(value), _size(after[name] - value)) for name, value in before.items()}
+
+    def _run(self, batch: tuple[Tensor, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
+        outputs: dict[str, Tensor] = {}
+
+        def note(name: str) -> Any:
+            def hook(_module: nn.Module, _inputs: Any, result: Any) -> None:
+                for tensor in tensors_in(result)[:1]:
+                    outputs.setdefault(name, tensor.detach().double().clone())
+
+            return hook
+
+        hooks = [module.register_forward_hook(note(name)) for name, module in self._layers.items()]
+        try:
+            with running_on(batch[0]):
+                result = tensor_of(self._model(batch[0]))
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return outputs, self._objective.loss(self._seed)(result, batch[1])
+
+
+def _size(tensor: Tensor) -> float:
+    return float(tensor.square().mean().sqrt())
