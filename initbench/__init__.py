@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name 
     from initbench.initializers.initialize import initialize as initialize
     from initbench.initializers.record import Law as Law
     from initbench.inputs import Inputs as Inputs
+    from initbench.inspection.diff import diff as diff
+    from initbench.inspection.fingerprint import fingerprint as fingerprint
     from initbench.metric import Metric as Metric
     from initbench.models.batches import Batch as Batch
     from initbench.models.batches import move as move
@@ -73,6 +75,8 @@ _PUBLIC_BY_MODULE = {
     "initbench.initializers.initialize": ["initialize"],
     "initbench.initializers.record": ["Law"],
     "initbench.inputs": ["Inputs"],
+    "initbench.inspection.diff": ["diff"],
+    "initbench.inspection.fingerprint": ["fingerprint"],
     "initbench.metric": ["Metric"],
     "initbench.models.batches": ["Batch", "move", "reference_parameter"],
     "initbench.models.state": ["forked_rng", "preserved"],

@@ -274,16 +274,36 @@ def _random(a: TensorFingerprint, b: TensorFingerprint) -> Iterator[_Test]:
     yield _student("location", a.means, b.means, max(a.std, b.std) / math.sqrt(entries), 1e-4 * max(a.std, b.std))
     if entries < 2:
         return
-    kurtosis = max([0.0, *(sum(side.kurtoses) / len(side.kurtoses) for side in (a, b) if side.kurtoses)])
-    stds_a, stds_b = ([math.log(max(std, 1e-300)) for std in side.stds] for side in (a, b))
-    yield _student("scale", stds_a, stds_b, math.sqrt((kurtosis + 2) / (4 * entries)), 1e-4)
+    kurtoses = [*a.kurtoses, *b.kurtoses]
+    kurtosis = sum(kurtoses) / max(len(kurtoses), 1)
+    error = math.sqrt((max(kurtosis, 0) + 2) / (4 * entries))
+    yield _student("scale", *_log_deviations(a, b), error, 1e-4)
     if entries >= _FEWEST and a.kurtoses and b.kurtoses:
-        yield _student("distribution", a.kurtoses, b.kurtoses, math.sqrt(24 / entries), 1e-3)
+        # 24/n for a normal law, with a factor that is about right for a uniform one, 1.3/n, and for two values, 0.
+        error = math.sqrt(24 * (1 + min(kurtosis, 0) / 2) ** 3 / entries)
+        yield _student("distribution", a.kurtoses, b.kurtoses, error, 1e-3)
         yield _quantiles(a, b)
     if a.fourth_moments and b.fourth_moments:
         yield _student("dependence", a.fourth_moments, b.fourth_moments, 0.0, 1e-3)
         yield _student("dependence", a.largest, b.largest, 0.0, 1e-3)
         yield _student("dependence", a.smallest, b.smallest, 0.0, 1e-2)
+
+
+def _log_deviations(a: TensorFingerprint, b: TensorFingerprint) -> tuple[list[float], list[float]]:
+    """Return, per seed, the log of the root mean square deviation from the mean of both laws.
+
+    That mean is 0 unless it is clearly not: an orthogonal matrix has the same root mean square at every seed, but its
+    deviation from any other value varies.
+    """
+    means = [*a.means, *b.means]
+    centre = sum(means) / len(means)
+    if abs(centre) < 5 * max(a.std, b.std) / math.sqrt(a.entries * len(means)):
+        centre = 0.0
+    first, second = (
+        [math.log(max(math.hypot(std, mean - centre), 1e-300)) for mean, std in zip(side.means, side.stds, strict=True)]
+        for side in (a, b)
+    )
+    return first, second
 
 
 def _student(kind: str, a: Iterable[float], b: Iterable[float], independent_error: float, tolerance: float) -> _Test:
