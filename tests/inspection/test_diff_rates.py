@@ -52,7 +52,7 @@ def tuned(initializer, **arguments):
 LAWS = {
     "drawn": EveryLaw,
     "delta_orthogonal": tuned("delta_orthogonal"),
-    "lsuv": tuned("lsuv"),
+    "lsuv": tuned("lsuv", data="random"),
     "metainit": tuned("metainit", steps=3),
 }
 
