@@ -204,6 +204,18 @@ def test_what_differs_alike_in_a_role_is_one_line():
     assert lines[1] == "norm weight: constant 0 against constant 1 (4 tensors: 0.1.weight, 1.1.weight, ..., 3.1.weight)"
 
 
+def test_laws_that_differ_from_layer_to_layer_are_one_line():
+    def build(factor):
+        layers = [nn.Linear(32, 32, bias=False) for _ in range(4)]
+        for number, layer in enumerate(layers, 1):
+            nn.init.normal_(layer.weight, std=0.0123 * factor * number)
+        return nn.Sequential(*layers, nn.Linear(32, 2, bias=False))
+
+    lines = str(diff(fingerprint(lambda: build(1)), fingerprint(lambda: build(2)))).splitlines()
+    assert lines[1].startswith("linear: N(0, 0.012")
+    assert lines[1].endswith("in 0.weight, others alike: std × 2 (4 tensors: 0.weight, 1.weight, ..., 3.weight)")
+
+
 def test_the_law_of_a_classifier():
     def build(change):
         model = nn.Sequential(OrderedDict(classifier=nn.Linear(512, 40, bias=False)))
