@@ -249,6 +249,7 @@ class _Look:
         quotient: bool,
     ) -> None:
         self._given, self._seeds, self._dataset, self._quotient = model, seeds, dataset, quotient
+        self._built: dict[int, nn.Module] = {}
         first = self._build(0)
         check_storage(first)
         known = (model.inputs, model.outputs) if isinstance(model, ModelSource) else (None, None)
@@ -260,7 +261,12 @@ class _Look:
         self._structure = find_structure(first, zero_inputs(self.inputs, first))
 
     def _build(self, seed: int) -> nn.Module:
-        return self._given.build(seed) if isinstance(self._given, ModelSource) else self._given
+        """Return the model before any initializer; each is built once, because building draws all weights."""
+        if not isinstance(self._given, ModelSource):
+            return self._given
+        if seed not in self._built:
+            self._built[seed] = self._given.build(seed)
+        return self._built[seed]
 
     def _pairs(self, seed: int) -> Pairs:
         return draw_pairs(self.inputs, seed, samples=_SAMPLES, dataset=self._dataset)
@@ -286,8 +292,7 @@ class _Look:
         model = self._build(seed)
         if initializer is None:
             return model
-        if model is self._given:
-            model = copy.deepcopy(model)
+        model = copy.deepcopy(model)
         given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)
         name, arguments = given.pop("name"), given
         if INITIALIZERS.get(name).traits.data == "real" and self._dataset is None and "data" not in arguments:

@@ -113,9 +113,7 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
         zero_head = bool(heads) and not any(bool(head.any()) for head in heads)
         backward(project(recorder.head_inputs, seed=seed) if zero_head and recorder.head_inputs else loss)
         gradients = {name: parameter.grad for name, parameter in parameters.items()}
-        norms = [
-            torch.linalg.vector_norm(p.grad, dtype=torch.float64) for p in model.parameters() if p.grad is not None
-        ]
+        norm = math.hypot(*(_norm(p.grad) for p in model.parameters() if p.grad is not None))
         updates = {layer.name: _update(parameters[layer.weight], gradients[layer.weight]) for layer in layers}
     ratios = {
         name: branches.branch[name].deviation / (branches.skip[name].deviation or math.nan) for name in branches.skip
@@ -135,7 +133,7 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
         {name: ratio for name, ratio in ratios.items() if math.isfinite(ratio)},
         tuple(recorder.dead),
         float(loss.detach()),
-        float(torch.stack(norms).square().sum().sqrt()) if norms else 0.0,
+        norm,
         _root_mean_square([tensor for tensor in tensors_in(outputs) if tensor.is_floating_point()]),
         bool(structure.norms),
         structure.heads,
@@ -143,11 +141,19 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
     )
 
 
+def _norm(tensor: Tensor) -> float:
+    """Return the L2 norm, in float64 if squares of float32 numbers overflow or underflow."""
+    quick = float(torch.linalg.vector_norm(tensor.detach()))
+    if 1e-15 < quick < 1e15:
+        return quick
+    return float(torch.linalg.vector_norm(tensor.detach(), dtype=torch.float64))
+
+
 def _update(weight: Tensor, gradient: Tensor | None) -> float | None:
-    size = float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
+    size = _norm(weight)
     if gradient is None:
         return 0.0 if size else None
-    return float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) / size if size else None
+    return _norm(gradient) / size if size else None
 
 
 def _aside(structure: Structure, updates: dict[str, float | None]) -> set[str]:
@@ -158,7 +164,7 @@ def _aside(structure: Structure, updates: dict[str, float | None]) -> set[str]:
 
 def _root_mean_square(tensors: list[Tensor]) -> float:
     entries = sum(tensor.numel() for tensor in tensors)
-    squares = sum(float(torch.linalg.vector_norm(tensor.detach(), dtype=torch.float64)) ** 2 for tensor in tensors)
+    squares = sum(_norm(tensor) ** 2 for tensor in tensors)
     return math.sqrt(squares / entries) if entries else math.nan
 
 

@@ -194,8 +194,10 @@ class _Steps:
         evaluate_but_batch_norm(model, "train")
         batch = move(self._objective.with_targets(self._pairs, self._seed), reference_parameter(model))
         before, _ = self._run(batch)
-        kind = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
-        trained = kind(model.parameters(), lr=lr)
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        trained: torch.optim.Optimizer = torch.optim.SGD(parameters, lr=lr)
+        if optimizer == "adam":  # gradients below ε, which shrink with the width, would hide the exponents
+            trained = torch.optim.Adam(parameters, lr=lr, eps=1e-16)
         for _ in range(steps):
             _, loss = self._run(batch)
             trained.zero_grad()
