@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name 
     from initbench.initializers.initialize import initialize as initialize
     from initbench.initializers.record import Law as Law
     from initbench.inputs import Inputs as Inputs
+    from initbench.inspection.check import check as check
     from initbench.metric import Metric as Metric
     from initbench.models.batches import Batch as Batch
     from initbench.models.batches import move as move
@@ -73,6 +74,7 @@ _PUBLIC_BY_MODULE = {
     "initbench.initializers.initialize": ["initialize"],
     "initbench.initializers.record": ["Law"],
     "initbench.inputs": ["Inputs"],
+    "initbench.inspection.check": ["check"],
     "initbench.metric": ["Metric"],
     "initbench.models.batches": ["Batch", "move", "reference_parameter"],
     "initbench.models.state": ["forked_rng", "preserved"],
