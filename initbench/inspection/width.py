@@ -185,7 +185,9 @@ class _Steps:
         self._objective: Objective = objective_of(model, pairs, inputs, outputs, None)
         structure: Structure = find_structure(model, zero_inputs(inputs, model))
         modules = dict(model.named_modules())
-        self._layers = {layer.name: modules[layer.name] for layer in structure.layers if layer.called}
+        # A layer of a recurrent module is a weight of it; the module is the one that is called.
+        called = [layer.name if layer.called else layer.name.rpartition(".")[0] for layer in structure.layers]
+        self._layers = {name: modules[name] for name in called if name in modules}
         self._pairs: Pairs = pairs
 
     def measure(self, optimizer: str, lr: float, steps: int) -> dict[str, tuple[float, float]]:
@@ -223,7 +225,7 @@ class _Steps:
         finally:
             for hook in hooks:
                 hook.remove()
-        return outputs, self._objective.loss(self._seed)(result, batch[1])
+        return outputs, self._objective.function(self._seed)(result, batch[1])
 
 
 def _size(tensor: Tensor) -> float:

@@ -152,6 +152,24 @@ def test_inputs_are_inferred():
     assert infer_inputs(rotations(2, 1.0)) == Inputs((32,))
 
 
+class TwoOutputs(nn.Module):
+    """A number for each position, and logits of tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(64, 64), nn.Linear(64, 1)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        return self.head(x), 3 * x
+
+
+def test_the_loss_of_one_of_several_outputs_is_known_if_it_has_the_size_of_the_vocabulary():
+    found = signals(TwoOutputs(), TOKENS)
+    # Logits N(0, 9) against random tokens: the mean of log Σ exp over 64 of them, about ln 64 + 9/2, less finite size.
+    assert 6 < found.loss < math.log(64) + 4.5
+
+
 def test_the_objective_is_the_task_that_outputs_show():
     text, pairs = Text(1, norm_first=True), draw_pairs(TOKENS, 0, samples=2)
     assert objective_of(text, pairs, TOKENS, None, None) == Objective("language_modelling", 64)
@@ -159,6 +177,7 @@ def test_the_objective_is_the_task_that_outputs_show():
     assert objective_of(rotations(1, 1.0), vectors, Inputs((32,)), 32, None) == Objective("classification", 32)
     assert objective_of(rotations(1, 1.0), vectors, Inputs((32,)), None, None) == Objective("projection")
     assert objective_of(Recurrent(0.0), pairs, TOKENS, 12, None) == Objective("projection")
+    assert objective_of(TwoOutputs(), pairs, TOKENS, None, None) == Objective("projection", 64, 1)
 
 
 @pytest.mark.parametrize("inputs", [VECTORS, TOKENS])
