@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name 
     from initbench.inspection.audit import audit as audit
     from initbench.inspection.diff import diff as diff
     from initbench.inspection.fingerprint import fingerprint as fingerprint
+    from initbench.inspection.check import check as check
     from initbench.metric import Metric as Metric
     from initbench.models.batches import Batch as Batch
     from initbench.models.batches import move as move
@@ -79,6 +80,7 @@ _PUBLIC_BY_MODULE = {
     "initbench.inspection.audit": ["audit"],
     "initbench.inspection.diff": ["diff"],
     "initbench.inspection.fingerprint": ["fingerprint"],
+    "initbench.inspection.check": ["check"],
     "initbench.metric": ["Metric"],
     "initbench.models.batches": ["Batch", "move", "reference_parameter"],
     "initbench.models.state": ["forked_rng", "preserved"],

@@ -41,7 +41,7 @@ def judge(signals: Propagation, chance: float | None) -> Verdict:
 
     Args:
         signals: of the pass.
-        chance: the loss of a uniform prediction; None if the objective is no task's loss.
+        chance: the loss of a uniform prediction; None if the number of classes is unknown.
     """
     return next(_findings(signals, chance), Verdict("healthy", "healthy"))
 
@@ -62,7 +62,7 @@ def _findings(signals: Propagation, chance: float | None) -> Iterator[Verdict]:
     yield from _dead(signals, outputs, position)
     yield from _changes([] if signals.normalized else outputs, gradients, updates, position)
     yield from _dependence(layers, position)
-    if chance is not None and signals.loss > LOSS * chance:
+    if chance is not None and signals.loss is not None and signals.loss > LOSS * chance:
         yield Verdict("loss_above_chance", f"starts at a loss of {signals.loss:.3g}, guessing has {chance:.3g}")
 
 
@@ -74,7 +74,7 @@ def _not_finite(signals: Propagation, values: Values, position: Position) -> Ite
     for layer, value in values:
         if not math.isfinite(value):
             yield Verdict("not_finite", f"is not finite from {position(layer)} on")
-    if not all(map(math.isfinite, (signals.loss, signals.output, signals.gradient_norm))):
+    if not all(map(math.isfinite, (signals.loss or 0.0, signals.output, signals.gradient_norm))):
         yield Verdict("not_finite", "is finite in all layers, but not in the loss or its gradient")
 
 
