@@ -11,11 +11,13 @@ from initbench.cli.model_options import (
     MODEL_HELP,
     Arguments,
     FailOn,
+    Html,
     InputShape,
     Vocabulary,
     Weights,
     kinds_of,
     source_of,
+    write_page,
 )
 from initbench.cli.options import Debug, Json, Plugins, console, load_plugins, print_json
 from initbench.cli.output import say
@@ -43,14 +45,15 @@ def audit(
         str | None,
         typer.Option(
             help="A YAML list of declared laws, such as {role: linear*, law: normal, std: sqrt(2/fan_in)}: a pattern "
-            "of role or name; law: normal, uniform, truncated_normal, constant, orthogonal, zeros or ones; and its std, "
-            "bound, value or gain.",
+            "of role or name; law: normal, uniform, truncated_normal, constant, orthogonal, zeros or ones; and its "
+            "std, bound, value or gain.",
             metavar="FILE",
         ),
     ] = None,
     tensors: Annotated[bool, typer.Option("--tensors", help="Print a row for each tensor.")] = False,
     fail_on: FailOn = None,
     plugin: Plugins = None,
+    html: Html = None,
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> int:
@@ -72,6 +75,7 @@ def audit(
         result = audit_weights(Path(file), expect=expect)
     else:
         result = audit_model(source_of(model, with_, input_shape, vocabulary, weights), expect=expect)
+    write_page(html, str(file), result)
     if json:
         print_json(result.to_json())
     else:

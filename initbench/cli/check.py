@@ -11,6 +11,7 @@ import typer
 from initbench.cli.model_options import (
     Arguments,
     FailOn,
+    Html,
     InputShape,
     Model,
     Vocabulary,
@@ -19,6 +20,7 @@ from initbench.cli.model_options import (
     inputs_of,
     kinds_of,
     source_of,
+    write_page,
 )
 from initbench.cli.options import Debug, Json, Plugins, console, load_plugins, print_json
 from initbench.errors import InitbenchError
@@ -58,6 +60,7 @@ def check(
     steps: Annotated[int, typer.Option(min=1, help="For --width: number of steps.", metavar="N")] = 1,
     fail_on: FailOn = None,
     plugin: Plugins = None,
+    html: Html = None,
     json: Json = False,
     debug: Debug = False,  # its callback has set it
 ) -> None:
@@ -68,8 +71,8 @@ def check(
     """
     load_plugins(plugin)
     if width is not None:
-        if initializer or data or weights or fail_on:
-            raise InitbenchError("--width takes no --initializer, --data, --weights or --fail-on")
+        if initializer or data or weights or fail_on or html:
+            raise InitbenchError("--width takes no --initializer, --data, --weights, --fail-on or --html")
         shape = inputs_of(input_shape, vocabulary)
         result = _widths(model, width, arguments, shape, classes, optimizer, steps, seeds)
         print_json(result.to_json()) if json else _print_widths(result)
@@ -83,6 +86,7 @@ def check(
     if data is not None:
         source = _for_data(source, data, arguments)
     found = check_model(source, initializers=names, seeds=seeds, outputs=classes, data=data)
+    write_page(html, model, found)
     print_json(found.to_json()) if json else _print(found)
     if kinds & found.kinds:
         raise typer.Exit(1)

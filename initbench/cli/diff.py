@@ -10,11 +10,13 @@ import typer
 from initbench.cli.model_options import (
     MODEL_HELP,
     FailOn,
+    Html,
     InputShape,
     Vocabulary,
     arguments_of,
     inputs_of,
     kinds_of,
+    write_page,
 )
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.cli.output import say
@@ -43,6 +45,7 @@ def diff(
     vocabulary: Vocabulary = None,
     save: Annotated[Path | None, typer.Option(help="Write the fingerprint of A to a file.", metavar="FILE")] = None,
     fail_on: FailOn = None,
+    html: Html = None,
     as_json: Json = False,
     plugin: Plugins = None,
     debug: Debug = False,
@@ -67,6 +70,7 @@ def diff(
     if b is None:
         return
     difference = comparison.diff(first, _fingerprint(b, with_b, inputs, seeds), false_alarms=false_alarms)
+    write_page(html, f"{a} against {b}", difference)
     if as_json:
         print_json(difference.to_json())
     else:

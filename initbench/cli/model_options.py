@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from initbench.cli.output import say
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
 
 if TYPE_CHECKING:
     from initbench.inspection.source import ModelSource
+    from initbench.reporting.model_page import Result
 
 MODEL_HELP = (
     "timm/NAME, torchvision/NAME, hf/NAME, one of initbench's architectures, or package.module:function, where the "
@@ -38,6 +41,20 @@ FailOn = Annotated[
     str | None,
     typer.Option(help="Exit with code 1 if the command reports one of these kinds; any for all.", metavar="KIND,..."),
 ]
+
+Html = Annotated[
+    Path | None,
+    typer.Option(help="Write an offline page with tables and figures; needs initbench[suite].", metavar="FILE"),
+]
+
+
+def write_page(path: Path | None, title: str, result: Result) -> None:
+    """Write the page of a result if a path is given, and say so on stderr."""
+    if path is not None:
+        from initbench.reporting.model_page import write_model_page
+
+        write_model_page(path, title, result)
+        say(f"{path}: written", to_stderr=True)
 
 
 def source_of(
