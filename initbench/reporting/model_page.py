@@ -43,7 +43,7 @@ def write_model_page(path: Path, title: str, result: Result) -> None:
     Raises:
         InitbenchError: the file cannot be written.
     """
-    page = render_model_page(title, line_of(result), answers_of(result))
+    page = render_model_page(title, line_of(result), model_answers(result))
     try:
         with written_whole(path, path.parent) as file:
             file.write(page)
@@ -52,8 +52,15 @@ def write_model_page(path: Path, title: str, result: Result) -> None:
 
 
 @singledispatch
-def answers_of(result: Any) -> list[Answer]:
-    """Return what a result says, with its tables as frames and its figures."""
+def model_answers(result: Any) -> list[Answer]:
+    """Return what the page of a model says: answers with sentences, tables as frames, and figures.
+
+    Args:
+        result: of `initbench.audit`, `initbench.diff` or `initbench.check`.
+
+    Raises:
+        InitbenchError: it is something else.
+    """
     raise InitbenchError(f"there is no page of a {type(result).__name__}")
 
 
@@ -78,12 +85,10 @@ def _table(name: str, title: str, rows: Sequence[Mapping[str, Any]], headings: M
 @line_of.register
 def _(result: Audit) -> str:
     entries = sum(tensor.entries for tensor in result.tensors)
-    return (
-        f"{counted(len(result.tensors), 'tensor')}: {entries:,} entries in {counted(len(result.roles), 'row')} of laws"
-    )
+    return f"{counted(len(result.tensors), 'tensor')}: {entries:,} entries"
 
 
-@answers_of.register
+@model_answers.register
 def _(result: Audit) -> list[Answer]:
     number = len(result.findings)
     head = say("{found!b}.", found=counted(number, "finding") if number else "No findings")
@@ -167,7 +172,7 @@ def _(result: Difference) -> str:
     return f"{counted(len(result.tensors), 'pair')} of tensors: {result.tests} tests, {alarms}"
 
 
-@answers_of.register
+@model_answers.register
 def _(result: Difference) -> list[Answer]:
     differing = [pair for pair in result.tensors if pair.kinds]
     _, *sentences = str(result).splitlines()
@@ -210,7 +215,7 @@ def _(result: Check) -> str:
     return f"{counted(seeds, 'seed')}: inputs are {inputs} ({result.inputs}), gradients those of {loss}"
 
 
-@answers_of.register
+@model_answers.register
 def _(result: Check) -> list[Answer]:
     rows = [
         {
@@ -249,8 +254,8 @@ def _profiles(rows: Sequence[Row]) -> Iterator[Figure]:
     judged = [row for row in rows if row.seeds]
     chosen = colours(row.initializer for row in judged)
     for name, title, words in (
-        ("output", "Signal over depth", "root mean square of the outputs"),
-        ("gradient", "Gradient over depth", "root mean square of the gradient for the outputs"),
+        ("output", "Signal over depth", "RMS of the outputs"),
+        ("gradient", "Gradient over depth", "RMS of the gradient"),
     ):
         profiles = {row.initializer: _profile(row, name) for row in judged}
         positive = [value for profile in profiles.values() for _, value in profile if 0 < value < math.inf]
@@ -265,7 +270,7 @@ def _profiles(rows: Sequence[Row]) -> Iterator[Figure]:
         layers = axis("layer, in the order in which they run", (1, max(map(len, profiles.values()))))
         drawing = lines(points, chosen, layers, log_axis(words, positive))
         if drawing is not None:
-            yield Figure(name, title, f"{title}: {words} of each layer.", drawing)
+            yield Figure(name, title, f"{title}: the {words} at each layer.", drawing)
 
 
 def _profile(row: Row, measured: str) -> list[tuple[str, float]]:
