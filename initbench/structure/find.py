@@ -33,10 +33,15 @@ def record_run_on_any_input(model: nn.Module) -> RunGraph:
     volume with sides of 32, then of 224. Only layers that run are found; a model that needs other inputs, or has no
     such layer, raises an InitializationError.
     """
+    return run_on_any_input(model)[1]
+
+
+def run_on_any_input(model: nn.Module) -> tuple[Tensor, RunGraph]:
+    """Return the zeros that a model accepts, and the graph of its run; see `record_run_on_any_input`."""
     tried = []
     for inputs in _candidates(model):
         try:
-            return record_run(model, inputs)
+            return inputs, record_run(model, inputs)
         except InitializationError:
             tried.append("×".join(map(str, inputs.shape[1:])))
     failed = f"it does not run on inputs of {' or '.join(tried)}" if tried else "it has no layer that shows its inputs"
