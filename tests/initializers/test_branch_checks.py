@@ -56,10 +56,10 @@ def test_a_locked_branch_is_refused_by_name(name, method):
 @pytest.mark.parametrize("name", ["ghostnetv3_050", "fastvit_t8"])
 def test_every_parameter_of_a_reparametrizable_model_gets_a_gradient(name, method):
     """Its parallel arms were counted as branches: Fixup's features grew to 15,000, and the loss was flat."""
-    model = of_timm(name)
+    model, images = of_timm(name), torch.zeros(2, 3, 64, 64)
     if method != "zero":
-        model = initbench.rewrite(model, method, inputs=IMAGES)
-    initbench.initialize(model, method, inputs=IMAGES)
+        model = initbench.rewrite(model, method, inputs=images)
+    initbench.initialize(model, method, inputs=images)
     model.train()
     generator = torch.Generator().manual_seed(0)
     images = torch.randn(4, 3, 64, 64, generator=generator)
