@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name 
     from initbench.models.state import preserved as preserved
     from initbench.probes.context import Measure as Measure
     from initbench.probes.context import ProbeContext as ProbeContext
+    from initbench.probes.context import measure as measure
     from initbench.probes.gradient_quotient import gradient_quotient as gradient_quotient
     from initbench.probes.measurement import Curve as Curve
     from initbench.probes.measurement import Measurement as Measurement
@@ -84,7 +85,7 @@ _PUBLIC_BY_MODULE = {
     "initbench.metric": ["Metric"],
     "initbench.models.batches": ["Batch", "move", "reference_parameter"],
     "initbench.models.state": ["forked_rng", "preserved"],
-    "initbench.probes.context": ["Measure", "ProbeContext"],
+    "initbench.probes.context": ["Measure", "ProbeContext", "measure"],
     "initbench.probes.gradient_quotient": ["gradient_quotient"],
     "initbench.probes.measurement": ["Curve", "Measurement", "PerLayer", "Scalar"],
     "initbench.registry": [

@@ -10,11 +10,10 @@ from torch import nn
 
 from initbench.architectures.rewrite import put_in
 from initbench.arguments import nearest
-from initbench.errors import ArgumentError, InitbenchError
+from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
 from initbench.models import random_state
 from initbench.models.batches import zero_inputs
-from initbench.plugins import first_line
 from initbench.randomness import derive_seed
 from initbench.registry import ARCHITECTURES, STANDARD, Component, scheme_names
 
@@ -68,14 +67,9 @@ def build_model(
 ) -> nn.Module:
     """Build an architecture under a scheme: by the scheme's transform, unless it builds that network itself.
 
-    A transformed model is run once on two samples of zeros.
+    A transformed model is run on two samples.
     """
     model: nn.Module = architecture.call(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
     if scheme in {STANDARD, *architecture.traits.schemes}:
         return model
-    try:
-        return put_in(model, scheme, zero_inputs(inputs, model, _SAMPLES))
-    except ArgumentError:
-        raise
-    except ValueError as error:
-        raise ArgumentError(first_line(error)) from error
+    return put_in(model, scheme, zero_inputs(inputs, model, _SAMPLES))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from initbench.arguments import nearest
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.plugins import first_line
 from initbench.registry import SCHEMES
-from initbench.structure.find import find_structure, record_run_on_any_input
+from initbench.structure.backward import gradients, in_words, locked_branch
+from initbench.structure.find import find_structure, run_on_any_input, structure_of
 from initbench.structure.recording import record_run
 
 
@@ -34,10 +37,12 @@ def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: A
 
     All weights keep their values; gates that branches already have become the scheme's, or 1 if they have more than one
     number. Call `initbench.initialize` afterwards. Layers within `nn.MultiheadAttention` stay as they are. A module
-    that gets a part before or after it changes its name, except for a `BranchEnd`.
+    that gets a part before or after it changes its name, except for a `BranchEnd`. Activations no longer write into
+    their inputs, which may be shared once a normalization before them is removed.
 
-    The model runs once to find its structure, and the rewritten model runs once so that one that fails or does not use
-    the scheme's parts is refused: both in eval mode and without gradients.
+    The model runs once to find its structure. The rewritten model runs forward and backward, so that one that fails or
+    does not use the scheme's parts is refused; there is a warning if a branch is 0 and no training can change that. All
+    of this is in eval mode.
 
     Args:
         model: any module; it is not changed.
@@ -48,7 +53,7 @@ def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: A
 
     Raises:
         ArgumentError: the scheme is unknown, or refuses an argument.
-        ValueError: the scheme refuses the model: it has another normalization, no residual branch is found, a branch
+        ArgumentError: the scheme refuses the model: it has another normalization, no residual branch is found, a branch
             ends in no module that a multiplier can follow, a weight to normalize has a row of zeros or is shared, or
             the rewritten model fails on `inputs` or does not use its new parameters.
         InitbenchError: the scheme does not return a model.
@@ -70,27 +75,46 @@ def put_in(model: nn.Module, scheme: str, inputs: Any, arguments: Mapping[str, A
             supplied["structure"] = find_structure(model, inputs)
         rewritten = component.build(arguments or {}, **supplied)
     except InitializationError as error:
-        raise ValueError(f"{scheme}: {error}") from error
+        raise ArgumentError(f"{scheme}: {error}") from error
     except ArgumentError as error:
         if error.argument is not None:
             raise
         raise ArgumentError(f"{scheme}: {error}") from error
     if not isinstance(rewritten, nn.Module):
         raise InitbenchError(f"scheme {scheme} must return a model, returned {type(rewritten).__name__}")
+    _write_nothing_in_place(rewritten)
     _check_that_it_runs(rewritten, scheme, inputs, known)
     return rewritten
 
 
+def _write_nothing_in_place(model: nn.Module) -> None:
+    """Let activations return new tensors: without the normalization before it, one would write into a shared tensor."""
+    for module in model.modules():
+        if getattr(module, "inplace", False) is True and not isinstance(module, _DropoutNd):
+            module.inplace = False  # type: ignore[assignment]  # an attribute of activations
+
+
 def _check_that_it_runs(model: nn.Module, scheme: str, inputs: Any, known: set[int]) -> None:
-    """Raise a ValueError if a rewritten model fails or does not use one of its new parameters."""
+    """Raise an ArgumentError if a rewritten model fails, also backward, or does not use one of its new parameters.
+
+    Warn about a branch that no training opens.
+    """
+    kind = type(model).__name__
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     try:
-        unused = (record_run_on_any_input(model) if inputs is None else record_run(model, inputs)).unused
+        inputs, graph = run_on_any_input(model) if inputs is None else (inputs, record_run(model, inputs))
+        on_meta = any(parameter.is_meta for parameter in model.parameters())
+        if trained and not on_meta:  # where there are no numbers, there is nothing to differentiate
+            gradients(model, inputs, trained)
     except InitializationError as error:
-        raise ValueError(f"{scheme}: the rewritten {type(model).__name__} does not run: {first_line(error)}") from error
-    idle = [name for name in unused if id(model.get_parameter(name)) not in known]
+        raise ArgumentError(f"{scheme}: the rewritten {kind} does not run: {first_line(error)}") from error
+    idle = [name for name in graph.unused if id(model.get_parameter(name)) not in known]
     if idle:
         others = f" and {len(idle) - 1} more" if len(idle) > 1 else ""
-        raise ValueError(
-            f"{scheme}: the rewritten {type(model).__name__} does not use {idle[0]}{others}: it runs the module there "
-            "in a way of its own"
+        raise ArgumentError(
+            f"{scheme}: the rewritten {kind} does not use {idle[0]}{others}: it runs the module there in a way of its "
+            "own"
         )
+    locked = [] if on_meta else locked_branch(model, inputs, structure_of(graph, model))
+    if locked:
+        warnings.warn(f"{scheme}: in the rewritten {kind}, {in_words(locked)}", stacklevel=4)

@@ -33,6 +33,7 @@ def timm_model(
     drop_rate: float = 0.0,
     drop_path_rate: float = 0.0,
     norm_layer: str | None = None,
+    patch_size: int | None = None,
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
@@ -47,16 +48,19 @@ def timm_model(
         norm_layer: timm's name of a normalization, such as batchnorm2d, groupnorm (32 groups), groupnorm1 (one group)
             or layernorm2d (over the channels of each pixel); none to replace each normalization by a bias (see
             `initbench.remove_normalization`); null for the model's own.
+        patch_size: height and width of the patches that a vision transformer cuts images into, which must cover the
+            image; null for the model's own.
         inputs: images.
         outputs: number of classes.
 
     Raises:
         ArgumentError: the model has no such option, or cannot be built with its value.
-        ValueError: it has no normalization to remove.
+        ArgumentError: it has no normalization to remove.
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
         check_rate(name, rate)
     check_optional_count("img_size", img_size)
+    check_optional_count("patch_size", patch_size)
     # All are passed, even if not chosen, because some models have other defaults (Swin's drop_path_rate is 0.1).
     options: dict[str, Any] = {
         "img_size": img_size or inputs.shape[1:],
@@ -67,6 +71,8 @@ def timm_model(
     if norm_layer not in {None, "none"}:
         check_norm_layer(norm_layer)
         options["norm_layer"], chosen["norm_layer"] = norm_layer, True
+    if patch_size is not None:
+        options["patch_size"], chosen["patch_size"] = patch_size, True
     try:
         built = _build(model, inputs.shape[0], outputs, options, chosen)
     except ArgumentError:
@@ -75,9 +81,23 @@ def timm_model(
         reason = str(error).partition("\n")[0] or type(error).__name__
         argument, value = ("norm_layer", f"{norm_layer} with img_size ") if norm_layer else ("img_size", "")
         raise ArgumentError(f"{value}{options['img_size']} does not fit timm/{model}: {reason}", argument) from error
+    _check_patches(built, model)
     if norm_layer == "none":
         built = put_in(built, "channel_bias", zero_inputs(inputs, built, 2))
     return built
+
+
+def _check_patches(built: nn.Module, model: str) -> None:
+    """Raise an ArgumentError if patches do not cover the image, of which timm would drop the right and lower edge."""
+    from timm.layers import PatchEmbed
+
+    patches = getattr(built, "patch_embed", None)
+    if not isinstance(patches, PatchEmbed) or patches.img_size is None or patches.dynamic_img_pad:
+        return
+    if any(side % patch for side, patch in zip(patches.img_size, patches.patch_size, strict=True)):
+        size, patch = ("×".join(map(str, sides)) for sides in (patches.img_size, patches.patch_size))
+        problem = f"{size} is not covered by patches of {patch}: timm/{model} would drop the pixels at the edge; "
+        raise ArgumentError(f"{problem}give a multiple, or another patch_size", "img_size")
 
 
 def check_norm_layer(name: str) -> None:

@@ -83,7 +83,7 @@ def torchvision_model(
 
     Raises:
         ArgumentError: the model has no such option, or cannot be built with its value or for the images.
-        ValueError: it has no normalization to remove.
+        ArgumentError: it has no normalization to remove.
     """
     if not inputs.is_image or inputs.shape[0] != _CHANNELS:
         raise ArgumentError(f"must be images of 3 channels for torchvision/{model}, got {inputs}", "inputs")

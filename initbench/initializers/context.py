@@ -123,13 +123,18 @@ class InitializationContext:
             InitializationError: the model fails on its inputs, or they are unknown and cannot be inferred from the
                 model.
         """
-        if self.example is None and self.inputs is None:
-            return find_structure(self.model)
+        return find_structure(self.model, self.sample_inputs())
+
+    def sample_inputs(self, samples: int = 1) -> Tensor | None:
+        """Return inputs of the model: the first samples of the example, else zeros; None if inputs are unknown.
+
+        Args:
+            samples: how many, if the example has as many.
+        """
         if self.example is not None:
-            batch, _ = move((self.example[:1], self.example[:1]), reference_parameter(self.model))
-            return find_structure(self.model, batch)
-        assert self.inputs is not None
-        return find_structure(self.model, zero_inputs(self.inputs, self.model))
+            first = self.example[:samples]
+            return move((first, first), reference_parameter(self.model))[0]
+        return None if self.inputs is None else zero_inputs(self.inputs, self.model, samples)
 
     def generator(self, key: str) -> torch.Generator:
         """Return a CPU generator at the start of the stream (seed, ``weights``, key).

@@ -5,6 +5,9 @@ projections of MultiheadAttention, and set their biases to 0. Norm layers get we
 these laws are not meant, are drawn from N(0, `embedding_std`²), as are layers that share their weight with one; padding
 rows are 0. Everything else (scalars, gates) keeps the value that the model was built with.
 
+The weights of RNN, LSTM and GRU are left as built, too, unless the law is meant for them (`recurrent`): then each gate
+has a matrix of its own, and all biases are 0.
+
 A weight under weight normalization, w = g·v/‖v‖, is drawn as if it were a plain weight: v = w and g = ‖w‖. A weight
 under another parametrization, such as spectral normalization, keeps its parameters.
 """
@@ -38,7 +41,8 @@ class WeightLayer:
         weight: the parameter; its blocks follow one another along its first dimension. Under weight normalization this
             is v, which `ParameterWriter` treats as the weight.
         bias: the layer's bias, if it has one.
-        blocks: groups of a convolution; 3 for the stacked query, key and value projections of attention; otherwise 1.
+        blocks: groups of a convolution; 3 for the stacked query, key and value projections of attention; the gates of a
+            recurrent layer; otherwise 1.
         outputs: output channels of one block.
         inputs: input channels of one block.
         kernel: kernel size per spatial dimension; empty for a linear layer.
@@ -103,6 +107,7 @@ class Distribution:
     Attributes:
         draw: draws a weight.
         embedding_std: standard deviation of embeddings, for which the law is not meant.
+        recurrent: whether the weights of RNN, LSTM and GRU, and of their cells, are drawn, too.
 
     Raises:
         ArgumentError: embedding_std is not a finite number above 0.
@@ -110,6 +115,7 @@ class Distribution:
 
     draw: Draw
     embedding_std: float = 0.02
+    recurrent: bool = False
 
     def __post_init__(self) -> None:
         check_positive("embedding_std", self.embedding_std)
@@ -119,7 +125,8 @@ class Distribution:
         writer = ParameterWriter(model, context)
         writer.draw_embeddings(model, self.embedding_std)
         for module in model.modules():
-            for layer in weight_layers(module):
+            recurrent = recurrent_layers(module) if self.recurrent else ()
+            for layer in (*weight_layers(module), *recurrent):
                 writer.draw(layer.weight, partial(self.draw, layer))
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
@@ -143,6 +150,16 @@ def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
             weight = own_parameter(module, name)
             if weight is not None:
                 blocks = 3 if name == "in_proj_weight" else 1
+                yield WeightLayer(weight, bias, blocks, weight.shape[0] // blocks, weight.shape[1])
+
+
+def recurrent_layers(module: nn.Module) -> Iterator[WeightLayer]:
+    """Yield the weights of one RNN, LSTM, GRU or cell of these: a block per gate, or the projection of an LSTM."""
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+        for name, weight in module.named_parameters(recurse=False):
+            if name.startswith("weight"):
+                bias = own_parameter(module, name.replace("weight", "bias"))
+                blocks = 1 if name.startswith("weight_hr") else weight.shape[0] // module.hidden_size
                 yield WeightLayer(weight, bias, blocks, weight.shape[0] // blocks, weight.shape[1])
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
+from initbench.initializers.branch_checks import refuse_locked_branches
 from initbench.initializers.branches import required_branches, required_gates, weights_of
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
@@ -36,7 +37,8 @@ def fixup(
     at 1, scalar and other biases at 0. These are rules 1 to 3 of the paper. Every layer that produces an output is a
     classifier; a classifier that shares its weight with an embedding is refused. `initbench.rewrite(model, "fixup")`
     adds multipliers and biases to any residual network; gates with more than one number, such as LayerScale's, are set
-    to 1.
+    to 1. A model with a last layer that would stay 0 whatever the training is refused, as where an activation whose
+    slope at 0 is 0 follows it.
 
     Where the paper and the authors' code differ, the weights follow the paper: the code keeps PyTorch's default in the
     first convolution. The learning rate of biases and multipliers follows the code: a tenth of the weights' rate.
@@ -84,6 +86,7 @@ def fixup(
             for name, parameter in model.named_parameters()
             if name.rpartition(".")[2] == "bias" or id(parameter) in slow
         }
+        refuse_locked_branches(model, context)
 
     return apply
 

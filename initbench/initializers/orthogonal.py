@@ -35,7 +35,8 @@ def orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     """Each weight, flattened to (outputs, inputs × kernel taps), is gain times a random orthogonal matrix.
 
     Each group of a convolution has its own matrix. A convolution with a kernel larger than 1 does not keep norms this
-    way, because of its borders; see delta_orthogonal.
+    way, because of its borders; see delta_orthogonal. Each gate of an RNN, LSTM or GRU has its own matrices, for its
+    inputs and for its state, whose norm the latter keeps from step to step; their biases are 0.
 
     Args:
         gain: multiplies the matrix; 1 keeps norms in a linear layer with no more inputs than outputs.
@@ -49,4 +50,4 @@ def orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         return gain * orthogonal_weight(layer, generator), {"law": "orthogonal", "gain": gain}
 
-    return Distribution(draw, embedding_std)
+    return Distribution(draw, embedding_std, recurrent=True)

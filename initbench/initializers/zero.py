@@ -9,6 +9,7 @@ from scipy.linalg import hadamard
 from torch import Tensor, nn
 
 from initbench.arguments import check_positive
+from initbench.initializers.branch_checks import refuse_locked_branches
 from initbench.initializers.branches import known_branches, weights_of
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import Distribution, WeightLayer
@@ -39,7 +40,8 @@ def zero(embedding_std: float = 0.02) -> Apply:
     residual branches the last weight of every branch and the classifier are 0, as in the authors' residual networks;
     the record contains the number of branches. A gate that is also 0, as in NF-ResNets and under scheme skipinit, is
     set to 1, because neither of two factors that are both 0 has a gradient. Norm layers get weight 1 and bias 0, biases
-    are 0.
+    are 0. A model with a last weight that would stay 0 whatever the training is refused, as where an activation whose
+    slope at 0 is 0 follows it.
 
     Args:
         embedding_std: standard deviation of embeddings.
@@ -63,6 +65,7 @@ def zero(embedding_std: float = 0.02) -> Apply:
         for gate in _gates(model, context.structure):
             if not gate.any():
                 writer.fill(gate, 1.0)
+        refuse_locked_branches(model, context)
 
     return apply
 

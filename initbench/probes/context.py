@@ -97,7 +97,22 @@ It leaves the model (modes, buffers, gradients, `requires_grad`) as it was.
 
 
 def measure(name: str, arguments: Mapping[str, Any], model: nn.Module, context: ProbeContext) -> list[dict[str, Any]]:
-    """Return the entries of a probe in a record, one for each of its measurements, computed in exact float32."""
+    """Measure a model with a probe, in exact float32, and return an entry for each measurement as in a trial's record.
+
+    Args:
+        name: the probe's registered name, such as ``signal_by_depth``.
+        arguments: the probe's own, such as ``{"data": "random"}``.
+        model: is left as it was.
+        context: the seed, and the data if the probe needs real ones.
+
+    Returns:
+        Plain data, with the keys ``name``, ``value`` or the like, and ``conditions``.
+
+    Raises:
+        UnknownNameError: no probe has this name.
+        ArgumentError: the probe refuses an argument.
+        DataError: the probe needs real data, and the context has none.
+    """
     with float32_products():
         return entries(label(name, arguments), PROBES.get(name).build(arguments)(model, context))
 

@@ -6,6 +6,7 @@ listing of Figure 2.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -64,7 +65,8 @@ def gradient_quotient(
     g is the gradient, H the Hessian, N the number of entries of g, and ε has the size `eps` and the sign of each entry
     of g (+ at 0). A loss that is linear in the parameters gives about 0. An entry with g = 0 and (Hg) = 0 adds exactly
     1, as does every entry of a parameter that the loss does not use. GQ grows slowly and without bound as `eps`
-    shrinks; if |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`).
+    shrinks; if |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`). A value that shows only
+    vanishing gradients comes with a UserWarning (see `is_saturated`): near 1, it does not mean a smooth start.
 
     The model is measured in its current mode; in train mode the forward pass changes BatchNorm's running statistics.
     The exact method costs about three gradients (reverse mode over reverse mode). The result is differentiable except
@@ -96,7 +98,22 @@ def gradient_quotient(
     if micro_batch_size is not None and third and inputs.requires_grad:
         raise ArgumentError("gives no derivative for inputs, which require one: detach them", "micro_batch_size")
     losses = losses_of(model, (inputs, targets), loss_fn, micro_batch_size, third=third)
-    return quotient_and_gradients(model, losses, over, eps, norm, method)[0]
+    value, gradients = quotient_and_gradients(model, losses, over, eps, norm, method)
+    if not value.is_meta:
+        _warn_if_saturated(value.detach().item(), flatten(gradients, over), eps, norm)
+    return value
+
+
+def _warn_if_saturated(value: float, gradient: Tensor, eps: float, norm: VectorNorm) -> None:
+    with torch.no_grad():
+        fraction = float(fraction_below_epsilon(gradient, eps))
+        floor = float(_quotient(gradient, gradient, eps, norm))  # without curvature, see `epsilon_floor`
+    if is_saturated(value, fraction, floor):
+        warnings.warn(
+            f"the gradient quotient is saturated: {fraction:.0%} of the gradient's entries are below eps = {eps:g}, "
+            f"which alone gives {floor:.3g} of {value:.3g}: it shows vanishing gradients, not curvature",
+            stacklevel=4,
+        )
 
 
 def quotient_and_gradients(
@@ -141,6 +158,14 @@ def fraction_below_epsilon(gradient: Tensor, eps: float = 1e-5) -> Tensor:
 def epsilon_floor(gradient: Tensor, eps: float = 1e-5) -> Tensor:
     """Return the GQ that a gradient would have without any curvature, because of ε alone: mean ε / (|g| + ε), 0-dim."""
     return (eps / (gradient.abs() + eps)).mean()
+
+
+def is_saturated(value: float, fraction_below_epsilon: float, epsilon_floor: float) -> bool:
+    """Return whether a GQ shows vanishing gradients instead of curvature.
+
+    That is, more than half of the gradient's entries are below ε, and ε alone explains more than half of the value.
+    """
+    return fraction_below_epsilon > 0.5 and epsilon_floor > value / 2
 
 
 def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: VectorNorm = "l1") -> Tensor:
@@ -363,7 +388,7 @@ def gradient_quotient_probe(
             "method": "exact",
             "fraction_below_epsilon": fraction,
             "epsilon_floor": floor,
-            "saturated": fraction > 0.5 and floor > middle / 2,
+            "saturated": is_saturated(middle, fraction, floor),
             "per_batch": per_batch,
         }
         if micro_batch_size is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from torch import nn
 
 from initbench.architectures.style import BranchEnd
+from initbench.errors import ArgumentError
 from initbench.schemes.replacing import in_order, replace_modules
 from initbench.structure.find import Structure
 from initbench.structure.residual import ResidualBranch
@@ -25,7 +26,7 @@ def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.M
         name: name of the new module.
 
     Raises:
-        ValueError: there are no residual branches, they cannot be determined, or one ends in no module that another
+        ArgumentError: there are no residual branches, they cannot be determined, or one ends in no module that another
             could follow.
     """
     put_behind: dict[nn.Module, nn.Module] = {}
@@ -35,25 +36,25 @@ def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.M
 
 
 def required_branches(model: nn.Module, structure: Structure) -> tuple[ResidualBranch, ...]:
-    """Return the model's residual branches; raise a ValueError with the reason if there are none."""
+    """Return the model's residual branches; raise an ArgumentError with the reason if there are none."""
     if "branches" in structure.unknown:
-        raise ValueError(f"the residual branches cannot be determined: {structure.unknown['branches']}")
+        raise ArgumentError(f"the residual branches cannot be determined: {structure.unknown['branches']}")
     if not structure.branches:
-        raise ValueError(f"no residual branches are found in {type(model).__name__}")
+        raise ArgumentError(f"no residual branches are found in {type(model).__name__}")
     return structure.branches
 
 
 def branch_ends(model: nn.Module, branches: Iterable[ResidualBranch]) -> list[nn.Module]:
     """Return the modules that a part is put after; a `BranchEnd` is replaced by it.
 
-    A branch that ends in no module that another could follow raises a ValueError.
+    A branch that ends in no module that another could follow raises an ArgumentError.
     """
     found = []
     for branch in branches:
         end = _branch_end(model, branch)
         if end is None and branch.output is None:
             block = branch.block or type(model).__name__
-            raise ValueError(f"a branch of {block} ends in no module that a multiplier could follow")
+            raise ArgumentError(f"a branch of {block} ends in no module that a multiplier could follow")
         found.append(model.get_submodule(branch.output or "") if end is None else end)
     return found
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from initbench.errors import ArgumentError
 from initbench.registry import register_scheme
 from initbench.schemes.replacing import norm_replacements, replace_modules
 from initbench.structure.kinds import is_norm_over_channels_of_images, is_written_out_rms_norm
@@ -40,11 +41,11 @@ def channel_bias(model: nn.Module) -> nn.Module:
         model: is changed.
 
     Raises:
-        ValueError: the model has no normalization, has an unsupported one, or is itself a normalization.
+        ArgumentError: the model has no normalization, has an unsupported one, or is itself a normalization.
     """
     replacements = norm_replacements(model, _bias_of)
     if not replacements:
-        raise ValueError(f"{type(model).__name__} has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm")
+        raise ArgumentError(f"{type(model).__name__} has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm")
     replace_modules(model, replacements, convert=False)
     return model
 
@@ -60,7 +61,7 @@ def remove_normalization(model: nn.Module) -> nn.Module:
         model: any module; it is not changed.
 
     Raises:
-        ValueError: the model has no normalization, has an unsupported one, or is itself a normalization.
+        ArgumentError: the model has no normalization, has an unsupported one, or is itself a normalization.
     """
     return channel_bias(deepcopy(model))
 

@@ -33,7 +33,7 @@ def fixup(model: nn.Module, structure: Structure) -> nn.Module:
         structure: the model's structure.
 
     Raises:
-        ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no
+        ArgumentError: the model has a normalization of another kind, no residual branches are found, or one ends in no
             module that a multiplier could follow.
     """
     without = take_over_gates(model, structure, required_branches(model, structure), 1.0)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
+from initbench.errors import ArgumentError
 from initbench.structure.find import Structure
 from initbench.structure.kinds import NORM_LAYERS, is_written_out_rms_norm
 from initbench.structure.residual import ResidualBranch, scalar_gate
@@ -49,7 +50,7 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
 
     RMSNorms may be custom classes, see `kinds.is_written_out_rms_norm`. Further operations in timm's classes, such as
     an activation after the normalization, stay. A normalization of another kind, or a model that is itself one, raises
-    a ValueError.
+    an ArgumentError.
     """
     found: dict[nn.Module, nn.Module] = {}
     for name, module in model.named_modules():
@@ -59,9 +60,9 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
             after = {name: part for name, part in module.named_children() if not isinstance(part, nn.Identity)}
             found[module] = in_order(bias=make(module), **after) if after else make(module)
         elif "norm" in kind.lower() and not any(module.children()) and "parametrizations" not in name:
-            raise ValueError(f"{name} is a {kind}, which is none of the normalizations that can be taken out")
+            raise ArgumentError(f"{name} is a {kind}, which is none of the normalizations that can be taken out")
     if model in found:
-        raise ValueError(f"the model itself is a normalization, {type(model).__name__}")
+        raise ArgumentError(f"the model itself is a normalization, {type(model).__name__}")
     return found
 
 

@@ -28,7 +28,7 @@ def skipinit(model: nn.Module, structure: Structure) -> nn.Module:
         structure: the model's structure.
 
     Raises:
-        ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no
+        ArgumentError: the model has a normalization of another kind, no residual branches are found, or one ends in no
             module that a gate could follow.
     """
     ends = branch_ends(model, take_over_gates(model, structure, required_branches(model, structure), 0.0))

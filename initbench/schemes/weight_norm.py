@@ -10,6 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrizations import weight_norm as normalize
 from torch.nn.utils.parametrize import is_parametrized
 
+from initbench.errors import ArgumentError
 from initbench.registry import register_scheme
 from initbench.schemes.replacing import add_biases, attention_layers, norm_replacements, replace_modules
 from initbench.structure.find import Structure
@@ -33,7 +34,7 @@ def weight_norm(model: nn.Module, structure: Structure, keep_norms: bool = False
             weight_norm_beside_norm.
 
     Raises:
-        ValueError: the model has a normalization of another kind, or a weight that has a row of zeros or is shared.
+        ArgumentError: the model has a normalization of another kind, or a weight that has a row of zeros or is shared.
     """
     if not keep_norms:
         replace_modules(model, norm_replacements(model, lambda _: nn.Identity()))
@@ -56,13 +57,13 @@ def weight_norm_beside_norm(model: nn.Module, structure: Structure) -> nn.Module
         structure: the model's structure.
 
     Raises:
-        ValueError: the model has a weight that has a row of zeros or is shared.
+        ArgumentError: the model has a weight that has a row of zeros or is shared.
     """
     return weight_norm(model, structure, keep_norms=True)
 
 
 def _normalize(model: nn.Module, structure: Structure) -> None:
-    """Normalize the weights of all layers but the heads; a row of zeros or a shared weight raises a ValueError."""
+    """Normalize the weights of all layers but the heads; a row of zeros or a shared weight raises an ArgumentError."""
     within_attention = attention_layers(model)
     names = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     for name, module in list(model.named_modules()):
@@ -71,9 +72,9 @@ def _normalize(model: nn.Module, structure: Structure) -> None:
             continue
         weight = module.get_parameter("weight")
         if names[id(weight)] > 1:
-            raise ValueError(f"{name}.weight is shared with another module")
+            raise ArgumentError(f"{name}.weight is shared with another module")
         outputs = 1 if is_linear_inputs_first(module) else 0  # their dimension in the weight
         # On the meta device there are no values.
         if not weight.is_meta and bool(torch.norm_except_dim(weight.detach(), 2, outputs).eq(0).any()):
-            raise ValueError(f"{name}.weight has a row of zeros, which has no direction")
+            raise ArgumentError(f"{name}.weight has a row of zeros, which has no direction")
         normalize(module, dim=outputs)

@@ -37,7 +37,7 @@ def record_run_on_any_input(model: nn.Module) -> RunGraph:
 
 
 def run_on_any_input(model: nn.Module) -> tuple[Tensor, RunGraph]:
-    """Return one sample of zeros that the model accepts, (1, ...), and the run on it, as `record_run_on_any_input`."""
+    """Return the zeros that a model accepts, and the graph of its run; see `record_run_on_any_input`."""
     tried = []
     for inputs in _candidates(model):
         try:

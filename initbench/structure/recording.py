@@ -110,9 +110,7 @@ def record_run(model: nn.Module, inputs: Any) -> RunGraph:
     model and inputs are on the meta device, nothing is computed. Model and inputs are left as they were. A model that
     fails on the inputs raises an InitializationError.
     """
-    arguments = inputs if isinstance(inputs, tuple) else () if isinstance(inputs, dict) else (inputs,)
-    named = inputs if isinstance(inputs, dict) else {}
-    arguments, named = (_copied(arguments), _copied(named))
+    arguments, named = copied_arguments(inputs)
     recorder = _Recorder(model)
     # In inference mode tensors do not count writes.
     with torch.inference_mode(False), kept(model), recorder.parameters_kept(), recorder.calls_seen(), torch.no_grad():
@@ -125,6 +123,12 @@ def record_run(model: nn.Module, inputs: Any) -> RunGraph:
 
 def is_recording() -> bool:
     return any(isinstance(mode, _Recorder) for mode in _get_current_function_mode_stack())  # type: ignore[no-untyped-call]
+
+
+def copied_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a model's positional and keyword arguments, see `record_run`, with copies of all tensors."""
+    arguments = inputs if isinstance(inputs, tuple) else () if isinstance(inputs, dict) else (inputs,)
+    return _copied(arguments), _copied(inputs if isinstance(inputs, dict) else {})
 
 
 def _copied(value: Any) -> Any:

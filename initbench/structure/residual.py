@@ -9,7 +9,7 @@ neither is just a shortcut, or two attentions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -161,21 +161,31 @@ class Branches:
 def residual_branches(graph: RunGraph, norms: frozenset[str] = frozenset()) -> Branches:
     """Return the residual branches.
 
-    A global skip over several blocks is another branch if it spans weight layers outside the blocks.
+    A global skip over several blocks is another branch if it spans weight layers outside the blocks. Arms, that is,
+    single layers in parallel that are added to one normalized tensor as in reparametrizable blocks (Vasu et al.,
+    MobileOne, 2023), are no branches of their own within another branch, as in FastViT and GhostNetV3.
     """
     finder = _Finder(graph, norms)
+    if finder.arms:
+        branches = _Finder(graph, norms, finder.arms).branches
+        within = {layer for branch in branches for layer in (*branch.inner, *branch.ends)}
+        inside = {arm for arm, layers in finder.arms.items() if within.issuperset(layers)}
+        finder = _Finder(graph, norms, inside)
     return Branches(finder.branches, finder.shortcuts)
 
 
 class _Finder:
-    def __init__(self, graph: RunGraph, norms: frozenset[str]) -> None:
+    def __init__(self, graph: RunGraph, norms: frozenset[str], skipped: Collection[Node] = ()) -> None:
+        """Look at all additions except those in `skipped`."""
         self._graph, self._norms = graph, norms
         self._consumers = graph.consumers()
         self.shortcuts: dict[Node, Node] = {}
         self._ends: dict[Node, tuple[str, ...]] = {}  # ends of the branch that each sum adds
+        self._starts: dict[Node, Node] = {}  # where a branch of a single layer starts, by its sum
+        self.arms: dict[Node, tuple[str, ...]] = {}  # sums of arms, with the layers of the arm
         self.branches: list[ResidualBranch] = []
         for node in graph.nodes:
-            if node.function in ADDITIONS:
+            if node.function in ADDITIONS and node not in skipped:
                 self._look_at(node)
 
     def _look_at(self, addition: Node) -> None:
@@ -195,6 +205,13 @@ class _Finder:
             self.shortcuts[addition] = shortcut.operand
             self.branches.append(self._branch(addition, branch, shortcut))
             self._ends[addition] = self.branches[-1].ends
+            self._note_arms(addition, branch, shortcut)
+
+    def _note_arms(self, addition: Node, branch: Side, shortcut: Side) -> None:
+        if branch.depth == 1:
+            self._starts[addition] = branch.start
+            if self._starts.get(shortcut.operand) is branch.start:
+                self.arms |= {node: self._ends[node] for node in (shortcut.operand, addition)}
 
     def _may_be_shortcut(self, operand: Node) -> bool:
         """Return whether a tensor depends on the input, or starts a stream as a class-attention token does.

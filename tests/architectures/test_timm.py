@@ -12,6 +12,8 @@ from initbench.registry import ARCHITECTURES
 
 TORCH_SAYS = "num_channels (16) must be divisible by num_groups (32)"  # of nn.GroupNorm
 
+EDGE = "timm/vit_tiny_patch16_224 would drop the pixels at the edge; give a multiple, or another patch_size"
+
 
 def parameter_count(model):
     return sum(p.numel() for p in model.parameters())
@@ -39,6 +41,19 @@ def test_vision_transformers_are_built_for_the_size_of_the_images():
     assert model.pos_embed.shape == (1, 1 + 2 * 3, 192)  # one class token and 2×3 patches of 16 pixels
     assert model(torch.zeros(2, 3, 32, 48)).shape == (2, 10)
     assert create_model("timm/vit_tiny_patch16_224", img_size=64).pos_embed.shape == (1, 1 + 4 * 4, 192)
+
+
+def test_patches_have_the_size_that_is_given():
+    """Whatever patches cover, the last pixel changes the output; without `patch_size` 28 pixels are refused."""
+    with pytest.raises(ArgumentError, match=r"^img_size 28×28 is not covered by patches of 16×16"):
+        create_model("timm/vit_tiny_patch16_224", input_shape=(1, 28, 28))
+    model = create_model("timm/vit_tiny_patch16_224", input_shape=(1, 28, 28), patch_size=7).eval()
+    assert model.pos_embed.shape == (1, 1 + 4 * 4, 192)
+    images = torch.zeros(2, 1, 28, 28)
+    images[1, 0, -1, -1] = 1.0
+    with torch.no_grad():
+        first, second = model.forward_features(images)
+    assert not torch.equal(first, second)
 
 
 def test_dropout_rates_are_the_ones_given_and_not_the_models_own():
@@ -90,6 +105,13 @@ def test_the_norm_layer_takes_the_place_of_the_models_own(name, norm_layer, laye
             {"norm_layer": "gruop"},
             "norm_layer must be a normalization of timm (batchnorm2d, groupnorm, layernorm2d, none, ...), got 'gruop'",
         ),
+        ("resnet18", {"patch_size": 8}, "patch_size is not an option of timm/resnet18"),
+        ("vit_tiny_patch16_224", {"patch_size": 0}, "patch_size must be at least 1, got 0"),
+        (
+            "vit_tiny_patch16_224",
+            {"img_size": 30},
+            f"img_size 30×30 is not covered by patches of 16×16: {EDGE}",
+        ),
         (
             "test_resnet",
             {"norm_layer": "groupnorm"},
@@ -131,4 +153,5 @@ def test_the_model_is_bound_and_its_options_are_the_arguments():
         "drop_rate",
         "drop_path_rate",
         "norm_layer",
+        "patch_size",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+import warnings
 
 import pytest
 import torch
@@ -81,7 +82,8 @@ def test_a_full_quadratic():
 
 
 def test_a_zero_gradient_gives_exactly_one():
-    assert gq_of(lambda theta: (theta**2).sum(), 0.0, 0.0, 0.0).item() == 1.0
+    with pytest.warns(UserWarning, match="saturated"):
+        assert gq_of(lambda theta: (theta**2).sum(), 0.0, 0.0, 0.0).item() == 1.0
 
 
 def test_an_entry_without_gradient_counts_its_curvature_over_epsilon():
@@ -109,12 +111,40 @@ def test_an_unused_parameter_adds_one_per_entry():
     model = Theta(1.0, -2.0)
     model.unused = nn.Parameter(torch.ones(3, dtype=torch.float64))
     used = gradient_quotient(model, NOTHING, NOTHING, lambda o, _: (o**2).sum() / 4, parameters=[model.theta])
-    every = gradient_quotient(model, NOTHING, NOTHING, lambda o, _: (o**2).sum() / 4)
+    with pytest.warns(UserWarning, match="60% of the gradient's entries are below eps"):
+        every = gradient_quotient(model, NOTHING, NOTHING, lambda o, _: (o**2).sum() / 4)
     assert every.item() == pytest.approx((2 * used.item() + 3) / 5, rel=1e-14)
 
 
 def test_a_loss_that_uses_no_parameter_gives_exactly_one():
-    assert gq_of(lambda theta: theta.detach().sum(), 1.0, 2.0).item() == 1.0
+    with pytest.warns(UserWarning, match="saturated"):
+        assert gq_of(lambda theta: theta.detach().sum(), 1.0, 2.0).item() == 1.0
+
+
+@pytest.mark.parametrize("method", ["exact", "finite_difference"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_dead_network_is_not_praised(norm, method):
+    """Its quotient of nearly 1 shows ε alone; the warning leaves the derivative as it is."""
+    model = create_model("mlp", depth=12, width=8, input_shape=(3, 4, 4)).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(0.1)
+    data = batch((8, 3, 4, 4))
+    with pytest.warns(
+        UserWarning, match=r"^the gradient quotient is saturated: \d+% of .* below eps = 1e-05"
+    ) as warned:
+        value = gradient_quotient(model, *data, norm=norm, method=method)
+    assert warned[0].filename == __file__
+    assert any(slope.any() for slope in torch.autograd.grad(value, list(model.parameters()), allow_unused=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradient_quotient(model, *data, eps=1e-30, norm=norm, method=method)
+
+
+def test_a_flat_direction_below_epsilon_that_explains_little_is_no_saturation():
+    """Two of three entries have no gradient, but the quotient of 1e5 is the curvature's."""
+    value = gq_of(lambda theta: theta[0] * theta[1] + 0 * theta[2], 0.0, 5.0, 1.0)
+    assert value.item() > 1e5
 
 
 def test_a_loss_that_is_linear_in_one_parameter_only():

@@ -120,6 +120,22 @@ def test_branches_beside_each_other():
     assert [branch.ends for branch in find_structure(Parallel(), X).branches] == [("first",), ("second",)]
 
 
+class AroundParallel(Parallel):
+    """A branch of parallel arms, from which a norm of the input is subtracted, as in FastViT's RepMixer."""
+
+    def __init__(self):
+        super().__init__()
+        self.gamma, self.norm = nn.Parameter(torch.ones(4)), nn.LayerNorm(4)
+
+    def forward(self, x):
+        return x + self.gamma * (super().forward(x) - self.norm(x))
+
+
+def test_arms_within_a_branch_are_its_ends():
+    [branch] = find_structure(AroundParallel(), X).branches
+    assert (branch.ends, branch.gates) == (("first", "second"), ("gamma",))
+
+
 class Modulated(nn.Module):
     """Adds what two factors multiply, as FocalNet does with its contexts: neither side is the identity."""
 
