@@ -20,6 +20,7 @@ LAYERS = [
     {"probes"},
     {"training", "initializers"},
     {"comparing"},
+    {"inspection"},
     {"statistics"},
     {"claims"},
     {"suite"},
