@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name 
     from initbench.initializers.record import Law as Law
     from initbench.inputs import Inputs as Inputs
     from initbench.inspection.audit import audit as audit
+    from initbench.inspection.diff import diff as diff
+    from initbench.inspection.fingerprint import fingerprint as fingerprint
     from initbench.metric import Metric as Metric
     from initbench.models.batches import Batch as Batch
     from initbench.models.batches import move as move
@@ -75,6 +77,8 @@ _PUBLIC_BY_MODULE = {
     "initbench.initializers.record": ["Law"],
     "initbench.inputs": ["Inputs"],
     "initbench.inspection.audit": ["audit"],
+    "initbench.inspection.diff": ["diff"],
+    "initbench.inspection.fingerprint": ["fingerprint"],
     "initbench.metric": ["Metric"],
     "initbench.models.batches": ["Batch", "move", "reference_parameter"],
     "initbench.models.state": ["forked_rng", "preserved"],

@@ -9,8 +9,7 @@ is right.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
 from initbench.inspection.fingerprint import Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
 from initbench.inspection.law import is_orthogonal, law_in_words
-from initbench.inspection.roles import END
+from initbench.inspection.matching import layout, match
 from initbench.inspection.source import ModelSource, model_source
 from initbench.inspection.tensors import QUANTILES
 
@@ -132,7 +131,7 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
     if false_alarms >= 1:
         raise ArgumentError(f"must be below 1, got {false_alarms}", "false_alarms")
     first, second = (_fingerprint(side, seeds) for side in (a, b))
-    pairs, left_a, left_b = _match(first.tensors, second.tensors)
+    pairs, left_a, left_b = match(first.tensors, second.tensors)
     compared = [_compare(one, other) for one, other in pairs]
     tests = [test for several in compared for test in several if test.p is not None]
     limit = _holm([test.p for test in tests if test.p is not None], false_alarms)
@@ -176,60 +175,6 @@ def _holm(p_values: list[float], level: float) -> float:
     return limit
 
 
-Tensors = list[TensorFingerprint]
-Key = Callable[[TensorFingerprint], Hashable]
-
-
-def _match(
-    a: Iterable[TensorFingerprint], b: Iterable[TensorFingerprint]
-) -> tuple[list[tuple[TensorFingerprint, TensorFingerprint]], Tensors, Tensors]:
-    """Return the pairs in the order of A, and what is left of both."""
-    left_a, left_b = list(a), list(b)
-    order = {id(tensor): index for index, tensor in enumerate(left_a)}
-    pairs: list[tuple[TensorFingerprint, TensorFingerprint]] = []
-
-    def pair(key_a: Key, key_b: Key | None = None) -> None:
-        """Move tensors with equal keys, in order, from what is left to the pairs; None fits no tensor."""
-        waiting: dict[Hashable, Tensors] = {}
-        for tensor in left_b:
-            waiting.setdefault((key_b or key_a)(tensor), []).append(tensor)
-        for tensor in list(left_a):
-            key = key_a(tensor)
-            if key is not None and waiting.get(key):
-                pairs.append((tensor, waiting[key].pop(0)))
-                left_a.remove(tensor)
-                left_b.remove(pairs[-1][1])
-
-    def pair_all(fits: Callable[[TensorFingerprint], bool]) -> None:
-        pair(lambda tensor: (tensor.role, _layout(tensor)) if fits(tensor) else None)
-        pair(lambda tensor: (tensor.role.removesuffix(END), _layout(tensor)) if fits(tensor) else None)
-        # Roles from a run and from module types differ, but a vector of the same size may have another meaning.
-        pair(lambda tensor: _layout(tensor) if fits(tensor) and len(tensor.shape) > 1 else None)
-        pair(lambda tensor: tensor.name if fits(tensor) else None)
-        counts = [Counter(tensor.role for tensor in left) for left in (left_a, left_b)]
-        as_many = {role for role, count in counts[0].items() if count == counts[1][role]}
-        pair(lambda tensor: tensor.role if fits(tensor) and tensor.role in as_many else None)
-
-    pair(lambda tensor: (tensor.name, _layout(tensor)))
-    pair_all(lambda tensor: len(tensor.shape) > 1)
-    layers = {_layer(one): _layer(other) for one, other in pairs}
-    pair(lambda tensor: (layers.get(_layer(tensor)), tensor.role), lambda tensor: (_layer(tensor), tensor.role))
-    pair_all(lambda tensor: True)
-    return sorted(pairs, key=lambda two: order[id(two[0])]), left_a, left_b
-
-
-def _layer(tensor: TensorFingerprint) -> tuple[str, str]:
-    """Return the name of a tensor's module, and its part of queries, keys and values."""
-    name, _, part = tensor.name.partition("[")
-    return name.rpartition(".")[0], part
-
-
-def _layout(tensor: TensorFingerprint) -> tuple[int, ...]:
-    """Return the shape as if a weight were stored (outputs, inputs, *kernel)."""
-    shape = tensor.shape
-    return (shape[1], shape[0], *shape[2:]) if tensor.transposed else shape
-
-
 @dataclass(frozen=True)
 class _Test:
     """A test of one kind; `p` is None if it is exact, and it then reports a difference."""
@@ -242,7 +187,7 @@ class _Test:
 def _compare(a: TensorFingerprint, b: TensorFingerprint) -> list[_Test]:
     """Return the tests of a pair."""
     tests = [_Test("tied", None)] if len(a.tied) != len(b.tied) else []
-    if _layout(a) != _layout(b):
+    if layout(a) != layout(b):
         return [_Test("shape", None), *tests]
     if a.fixed and b.fixed:
         return tests + _exact(a, b)
@@ -274,16 +219,36 @@ def _random(a: TensorFingerprint, b: TensorFingerprint) -> Iterator[_Test]:
     yield _student("location", a.means, b.means, max(a.std, b.std) / math.sqrt(entries), 1e-4 * max(a.std, b.std))
     if entries < 2:
         return
-    kurtosis = max([0.0, *(sum(side.kurtoses) / len(side.kurtoses) for side in (a, b) if side.kurtoses)])
-    stds_a, stds_b = ([math.log(max(std, 1e-300)) for std in side.stds] for side in (a, b))
-    yield _student("scale", stds_a, stds_b, math.sqrt((kurtosis + 2) / (4 * entries)), 1e-4)
+    kurtoses = [*a.kurtoses, *b.kurtoses]
+    kurtosis = sum(kurtoses) / max(len(kurtoses), 1)
+    error = math.sqrt((max(kurtosis, 0) + 2) / (4 * entries))
+    yield _student("scale", *_log_deviations(a, b), error, 1e-4)
     if entries >= _FEWEST and a.kurtoses and b.kurtoses:
-        yield _student("distribution", a.kurtoses, b.kurtoses, math.sqrt(24 / entries), 1e-3)
+        # 24/n for a normal law, with a factor that is about right for a uniform one, 1.3/n, and for two values, 0.
+        error = math.sqrt(24 * (1 + min(kurtosis, 0) / 2) ** 3 / entries)
+        yield _student("distribution", a.kurtoses, b.kurtoses, error, 1e-3)
         yield _quantiles(a, b)
     if a.fourth_moments and b.fourth_moments:
         yield _student("dependence", a.fourth_moments, b.fourth_moments, 0.0, 1e-3)
         yield _student("dependence", a.largest, b.largest, 0.0, 1e-3)
         yield _student("dependence", a.smallest, b.smallest, 0.0, 1e-2)
+
+
+def _log_deviations(a: TensorFingerprint, b: TensorFingerprint) -> tuple[list[float], list[float]]:
+    """Return, per seed, the log of the root mean square deviation from the mean of both laws.
+
+    That mean is 0 unless it is clearly not: an orthogonal matrix has the same root mean square at every seed, but its
+    deviation from any other value varies.
+    """
+    means = [*a.means, *b.means]
+    centre = sum(means) / len(means)
+    if abs(centre) < 5 * max(a.std, b.std) / math.sqrt(a.entries * len(means)):
+        centre = 0.0
+    first, second = (
+        [math.log(max(math.hypot(std, mean - centre), 1e-300)) for mean, std in zip(side.means, side.stds, strict=True)]
+        for side in (a, b)
+    )
+    return first, second
 
 
 def _student(kind: str, a: Iterable[float], b: Iterable[float], independent_error: float, tolerance: float) -> _Test:
@@ -388,11 +353,7 @@ def _lines(difference: Difference) -> Iterator[str]:
     for has, lacks, names in ((a, b, difference.unmatched_a), (b, a, difference.unmatched_b)):
         if names:
             yield f"{_few(names)}: in {has}, missing in {lacks}"
-    groups: dict[Hashable, list[TensorDifference]] = {}
-    for tensor in difference.tensors:
-        if tensor.kinds:
-            groups.setdefault((tensor.kinds, tensor.pattern_a, tensor.pattern_b, tensor.role), []).append(tensor)
-    for group in groups.values():
+    for group in _groups(tensor for tensor in difference.tensors if tensor.kinds):
         yield _line(group)
     small = [one for one in difference.tensors if one.visible_factor is not None and one.visible_factor > _SMALL_FACTOR]
     by_role: dict[str, list[float]] = {}
@@ -404,18 +365,34 @@ def _lines(difference: Difference) -> Iterator[str]:
     yield from difference.notes
 
 
+_MOST_LINES = 2  # of tensors with one role and the same kinds of differences; more become one line
+
+
+def _groups(tensors: Iterable[TensorDifference]) -> Iterator[list[TensorDifference]]:
+    """Yield tensors that share a line: those of a role with the same laws, or with as many laws as layers."""
+    alike: dict[Hashable, dict[Hashable, list[TensorDifference]]] = {}
+    for tensor in tensors:
+        by_law = alike.setdefault((tensor.kinds, tensor.role), {})
+        by_law.setdefault((tensor.pattern_a, tensor.pattern_b), []).append(tensor)
+    for by_law in alike.values():
+        groups = list(by_law.values())
+        yield from groups if len(groups) <= _MOST_LINES else [[one for group in groups for one in group]]
+
+
 def _line(group: list[TensorDifference]) -> str:
     first = group[0]
-    details = ", ".join(dict.fromkeys(detail for detail in first.details))
-    laws = {(one.law_a, one.law_b) for one in group}
-    law_a, law_b = laws.pop() if len(laws) == 1 else (first.pattern_a, first.pattern_b)
-    said = f"{law_a} against {law_b}" if law_a != law_b else law_a
-    what = first.a if len(group) == 1 else first.role
+    pairs = [{(one.law_a, one.law_b) for one in group}, {(one.pattern_a, one.pattern_b) for one in group}]
+    law_a, law_b = next((laws.pop() for laws in pairs if len(laws) == 1), (first.law_a, first.law_b))
+    example = f" in {first.a}, others alike" if len(pairs[1]) > 1 else ""
+    said = (f"{law_a} against {law_b}" if law_a != law_b else law_a) + example
+    details = list(first.details)
     factors = [one.factor for one in group if one.factor is not None]
-    if len(group) > 1 and "scale" in first.kinds and factors:
-        details = details.replace(first.details[first.kinds.index("scale")], f"std × {_range(factors)}")
+    if len(group) > 1 and factors:
+        details = [f"std × {_range(factors)}" if detail.startswith("std ×") else detail for detail in details]
+    what = first.a if len(group) == 1 else first.role
     names = f" ({_count(len(group))}: {_few(tuple(one.a for one in group))})" if len(group) > 1 else ""
-    return f"{what}: {said}{f': {details}' if details else ''}{names}"
+    how_much = f": {', '.join(details)}" if details else ""
+    return f"{what}: {said}{how_much}{names}"
 
 
 def _count(number: int) -> str:

@@ -76,8 +76,11 @@ def _in_symbols(family: str, mean: float, std: float, error: float, fans: dict[s
         return f"U(±{text})" if not mean else f"U({mean:.3g} ± {text})"
     short = _shortest(std, error)
     variance = None if len(short.strip("0.")) == 1 else _ratio(std**2, 2 * error, fans, (1, 2))
-    law = f"N({mean:.3g}, {variance or short + '²'})"
-    return law if family == "normal" else f"{law} cut at ±2σ, that is std {short}".replace(law, "N")
+    if family == "normal":
+        return f"N({mean:.3g}, {variance or short + '²'})"
+    if variance is not None:
+        return f"N cut at ±2σ, mean {mean:.3g}, variance {variance}"
+    return f"N({mean:.3g}, {_shortest(std / _CUT_STD, error)}²) cut at ±2σ"
 
 
 def _ratio(value: float, error: float, fans: dict[str, int], numerators: tuple[int, ...]) -> str | None:
