@@ -42,6 +42,7 @@ class LayerSignal:
         kind: as in `initbench.Layer`.
         aside: whether comparisons over depth leave it out: queries and keys, whose gradients are small as long as
             attention is uniform, and residual branches that end in zeros, which have no gradient in the first step.
+        branch: the number of the residual branch that it belongs to, from 1; None beside branches.
     """
 
     name: str
@@ -52,6 +53,7 @@ class LayerSignal:
     update: float | None = None
     kind: str = ""
     aside: bool = False
+    branch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
         name: branches.branch[name].deviation / (branches.skip[name].deviation or math.nan) for name in branches.skip
     }
     aside = _aside(structure, updates)
+    number = {name: i for i, b in enumerate(structure.branches, start=1) for name in (*b.inner, *b.ends)}
     return Propagation(
         seed,
         tuple(
@@ -127,6 +130,7 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
                 update=updates[layer.name],
                 kind=layer.kind,
                 aside=layer.name in aside,
+                branch=number.get(layer.name),
             )
             for layer in layers
         ),

@@ -55,7 +55,11 @@ def _findings(signals: Propagation, chance: float | None) -> Iterator[Verdict]:
     # Of a layer within a fused recurrent module only the weight's gradient is known.
     updates = [(layer, layer.update) for layer in layers if layer.update is not None and layer.gradient is None]
 
+    branches = max((layer.branch or 0 for layer in signals.layers), default=0)
+
     def position(layer: LayerSignal) -> str:
+        if layer.branch is not None:
+            return f"residual branch {layer.branch} of {branches} ({layer.name})"
         return f"layer {layers.index(layer) + 1} of {len(layers)} ({layer.name})"
 
     yield from _not_finite(signals, [*outputs, *gradients, *updates], position)

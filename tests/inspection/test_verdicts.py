@@ -1,6 +1,7 @@
 """One verdict for each of 20 networks with known faults; thresholds were chosen on half of them."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -54,6 +55,11 @@ def test_where_a_signal_vanishes_is_the_first_layer_below_a_300th():
     found = check(nn.Sequential(*layers), inputs=Inputs((32,)), seeds=1).rows[0].verdict
     # Layer n has 0.5^(n - 1) of the first one's signal: 1/256 at layer 9, 1/512 at layer 10. The last one is the head.
     assert (found.kind, found.sentence) == ("vanishing", "vanishes at layer 10 of 11 (9)")
+
+
+def test_where_a_residual_stream_explodes_is_its_branch():
+    found, _ = verdict("residual, no scale")
+    assert re.fullmatch(r"explodes by 1e\d up to residual branch (39|40) of 40 \(branches\.\d+\.\d\)", found.sentence)
 
 
 def test_the_worst_finding_is_the_verdict():
