@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name 
     from initbench.initializers.record import Law as Law
     from initbench.inputs import Inputs as Inputs
     from initbench.inspection.audit import audit as audit
+    from initbench.inspection.check import check as check
     from initbench.inspection.diff import diff as diff
     from initbench.inspection.fingerprint import fingerprint as fingerprint
     from initbench.metric import Metric as Metric
@@ -77,6 +78,7 @@ _PUBLIC_BY_MODULE = {
     "initbench.initializers.record": ["Law"],
     "initbench.inputs": ["Inputs"],
     "initbench.inspection.audit": ["audit"],
+    "initbench.inspection.check": ["check"],
     "initbench.inspection.diff": ["diff"],
     "initbench.inspection.fingerprint": ["fingerprint"],
     "initbench.metric": ["Metric"],

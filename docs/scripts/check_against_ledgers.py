@@ -4,8 +4,8 @@
 
 A cell is a network with an initializer on a dataset with a recipe. The model of the cell's first seed is built and
 initialized as its trial did, and `check` judges it on real batches, without training. The cell trained if it came, at
-every seed, half of the way from guessing to the best of its workload (`initbench.statistics.cells.all_train`). Cells are
-counted and left out if their data are not on this machine, and if a tuner, which takes minutes, made their start.
+every seed, half of the way from guessing to the best of its workload (`initbench.statistics.cells.all_train`). Cells
+are counted and left out if their data are not on this machine, and if a tuner, which takes minutes, made their start.
 
 Networks (architecture, arguments and scheme) are sorted by name and halved: those at odd positions are judged, the
 thresholds of `check` may have been chosen on the others (`--half first`).

@@ -144,12 +144,15 @@ def _print(found: Check) -> None:
     out = console()
     for row in found.rows:
         out.print(str(row), style=None if row.verdict and row.verdict.kind == "healthy" else "bold", markup=False)
+        for note in row.notes:
+            out.print(f"  {note}", style="dim", markup=False)
     judged = [row for row in found.rows if row.verdict is not None]
     if not judged:
         return
     table = Table(box=None, header_style="dim")
-    headings = ("initializer", "seeds", "forward", "backward", "gradient range", "correlation", "dead units", "GQ")
-    for heading in (*headings, "gradient norm", "loss/chance"):
+    for heading in ("initializer", "seeds", "forward", "backward", "gradient range", "correlation", "dead units"):
+        table.add_column(heading)
+    for heading in ("branch/skip", "GQ", "gradient norm", "loss/chance"):
         table.add_column(heading)
     for row in judged:
         table.add_row(*_cells(row))
@@ -171,6 +174,7 @@ def _cells(row: Row) -> list[str]:
         _number(row.gradient_range),
         _number(row.correlation),
         "" if row.dead is None else f"{row.dead:.0%}",
+        _number(row.branch_ratio),
         quotient,
         _number(row.gradient_norm),
         _number(row.loss_over_chance),
@@ -220,4 +224,10 @@ def _print_widths(found: Widths) -> None:
     out.print(table)
     steps = "1 step" if found.steps == 1 else f"{found.steps} steps"
     how = f"{steps} of {found.optimizer} at {found.lr:g}, {found.seeds} seeds"
-    out.print(f"\n{how}. On the right: the change's root mean square.", style="dim", markup=False)
+    expected = "0, 1 and 1 to 1.5" if found.optimizer == "adam" else "-0.5, 0.5 and 1"
+    out.print(
+        f"\n{how}. On the right: the change's root mean square.\nExpected at the first step of the standard "
+        f"parametrization: {expected} for the first layer, later ones and logits; 0 for muP.",
+        style="dim",
+        markup=False,
+    )

@@ -15,6 +15,7 @@ from initbench.data.batches import endless_batches
 from initbench.data.dataset import Dataset
 from initbench.errors import InitializationError
 from initbench.inputs import Inputs
+from initbench.models.batches import move, reference_parameter
 from initbench.models.calls import running_on, tensor_of
 from initbench.models.state import preserved
 from initbench.randomness import generator
@@ -114,28 +115,43 @@ class Objective:
     Attributes:
         name: ``classification``, ``language_modelling``, or ``projection``: the mean over samples of the outputs'
             product with fixed standard normal directions, each output divided by the root of its size.
-        outputs: number of classes or tokens; None for a projection.
+        outputs: number of classes or tokens; for a projection, of tokens if one of several outputs has their number.
+        logits: the position of that output among all; 0 if there is one.
     """
 
     name: str
     outputs: int | None = None
+    logits: int = 0
 
     @property
     def chance(self) -> float | None:
-        """The loss of a uniform prediction, ln(outputs) in nats; None for a projection."""
+        """The loss of a uniform prediction, ln(outputs) in nats; None without a known number of outputs."""
         return None if self.outputs is None else math.log(self.outputs)
+
+    @property
+    def task(self) -> str:
+        """The task that random batches are drawn for."""
+        return "classification" if self.name == "projection" else self.name
 
     def with_targets(self, pairs: Pairs, seed: int) -> tuple[Tensor, Tensor]:
         """Return inputs and targets, which are drawn at random if the pairs have none."""
-        if pairs.targets is not None or self.outputs is None:
-            return pairs.inputs, pairs.inputs if pairs.targets is None else pairs.targets
-        shape = pairs.inputs.shape if self.name == "language_modelling" else pairs.inputs.shape[:1]
+        if pairs.targets is not None:
+            return pairs.inputs, pairs.targets
+        shape = pairs.inputs.shape[:1] if self.name == "classification" else pairs.inputs.shape
         order = generator(seed, "probe_batches", "pairs", "targets")
-        return pairs.inputs, torch.randint(self.outputs, tuple(shape), generator=order)
+        return pairs.inputs, torch.randint(self.outputs or 1, tuple(shape), generator=order)
 
-    def loss(self, seed: int) -> Callable[[Any, Tensor], Tensor]:
-        """Return a function of outputs and targets that returns the objective, 0-dim."""
-        return partial(project, seed=seed) if self.outputs is None else find_task(self.name).loss
+    def function(self, seed: int) -> Callable[[Any, Tensor], Tensor]:
+        """Return the function of outputs and targets that is differentiated; its value is 0-dim."""
+        return partial(project, seed=seed) if self.name == "projection" else find_task(self.name).loss
+
+    def loss(self, outputs: Any, targets: Tensor) -> float | None:
+        """Return the cross-entropy in nats, the number to compare with `chance`; None without one."""
+        if self.outputs is None:
+            return None
+        logits = tensors_in(outputs)[self.logits].detach()
+        task = "classification" if self.name == "classification" else "language_modelling"
+        return float(find_task(task).loss(logits, targets))
 
 
 def project(outputs: Any, _targets: Tensor | None = None, *, seed: int = 0) -> Tensor:
@@ -170,15 +186,17 @@ def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | 
     """
     with preserved(model):
         model.eval()
-        with running_on(pairs.inputs):
-            result = tensor_of(model(pairs.inputs[:2]))
-    floating = [tensor for tensor in tensors_in(result) if tensor.is_floating_point()]
-    if len(floating) != 1 or not torch.is_tensor(result):
-        return Objective("projection")
-    shape = tuple(floating[0].shape)
-    is_text = inputs.vocabulary is not None and len(shape) == 3 and shape[1] == inputs.shape[0]
-    if is_text and shape[2] >= (inputs.vocabulary or 0) and task in {None, "language_modelling"}:
-        return Objective("language_modelling", shape[2])
-    if len(shape) == 2 and outputs is not None and 2 <= outputs <= shape[1] and task in {None, "classification"}:
-        return Objective("classification", shape[1])
+        few, _ = move((pairs.inputs[:2], pairs.inputs[:2]), reference_parameter(model))
+        with running_on(few):
+            result = tensor_of(model(few))
+    tensors = tensors_in(result)
+    shapes = [tuple(tensor.shape) if tensor.is_floating_point() else () for tensor in tensors]
+    alone = torch.is_tensor(result)
+    if inputs.vocabulary is not None and task in {None, "language_modelling"}:
+        for index, shape in enumerate(shapes):
+            if len(shape) == 3 and shape[1] == inputs.shape[0] and shape[2] >= inputs.vocabulary:
+                return Objective("language_modelling" if alone else "projection", shape[2], index)
+    classes = shapes[0][1] if alone and len(shapes[0]) == 2 else 0
+    if outputs is not None and 2 <= outputs <= classes and task in {None, "classification"}:
+        return Objective("classification", classes)
     return Objective("projection")

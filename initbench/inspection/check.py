@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import statistics
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,9 +65,10 @@ class Row:
         verdict: over all seeds: the most frequent one, of equally frequent ones the worst; None if not judged.
         seeds: the signals at each seed.
         verdicts: at each seed.
-        chance: the loss of a uniform prediction; None for a projection.
+        chance: the loss of a uniform prediction, in nats; None if the number of classes is unknown.
         quotient: at the first seed; None if the model cannot be differentiated twice.
         not_judged: why there is no verdict; empty if there is one.
+        notes: the initializer's warnings, such as which weights it passes over.
     """
 
     initializer: str
@@ -76,14 +78,16 @@ class Row:
     chance: float | None = None
     quotient: Quotient | None = None
     not_judged: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def gradient_range(self) -> float | None:
         """The median over seeds of the gradient at the first layer's outputs, relative to the last one's."""
         ratios = []
         for signals in self.seeds:
-            found = [s.gradient for s in signals.trunk if s.gradient is not None and not s.aside]
-            ratios.append(found[0] / found[-1] if found and found[-1] else math.nan)
+            gradients = [layer.gradient for layer in signals.trunk if not layer.aside and layer.kind != "embedding"]
+            known = [gradient for gradient in gradients if gradient is not None]
+            ratios.append(known[0] / known[-1] if len(known) > 1 and known[-1] else math.nan)
         return _median(ratios)
 
     @property
@@ -97,14 +101,20 @@ class Row:
         return _median([max(signals.dead, default=math.nan) for signals in self.seeds])
 
     @property
+    def branch_ratio(self) -> float | None:
+        """The median over seeds of the largest ratio of a residual branch to its skip path; None without branches."""
+        return _median([max(signals.branches.values(), default=math.nan) for signals in self.seeds])
+
+    @property
     def gradient_norm(self) -> float | None:
         """The median over seeds."""
         return _median([signals.gradient_norm for signals in self.seeds])
 
     @property
     def loss_over_chance(self) -> float | None:
-        """The median over seeds of the loss relative to that of a uniform prediction; None for a projection."""
-        return None if not self.chance else _median([signals.loss / (self.chance or 1) for signals in self.seeds])
+        """The median over seeds of the loss relative to that of a uniform prediction; None if that is unknown."""
+        losses = _median([signals.loss for signals in self.seeds])
+        return None if losses is None or not self.chance else losses / self.chance
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain data; numbers that are not finite are None, with the reason beside them."""
@@ -112,6 +122,7 @@ class Row:
             "initializer": self.initializer,
             "verdict": None if self.verdict is None else vars(self.verdict),
             "not_judged": self.not_judged or None,
+            "notes": list(self.notes),
             "verdicts": [vars(verdict) for verdict in self.verdicts],
             "chance": self.chance,
             "quotient": None if self.quotient is None else vars(self.quotient),
@@ -125,7 +136,7 @@ class Row:
         return f"{self.initializer}: {sentence}"
 
 
-_SUMMARIES = ("gradient_range", "correlation", "dead", "gradient_norm", "loss_over_chance")
+_SUMMARIES = ("gradient_range", "correlation", "dead", "branch_ratio", "gradient_norm", "loss_over_chance")
 
 
 def _median(values: Sequence[float | None]) -> float | None:
@@ -249,6 +260,8 @@ class _Look:
         quotient: bool,
     ) -> None:
         self._given, self._seeds, self._dataset, self._quotient = model, seeds, dataset, quotient
+        self._built: dict[int, nn.Module] = {}
+        self._notes: list[str] = []
         first = self._build(0)
         check_storage(first)
         known = (model.inputs, model.outputs) if isinstance(model, ModelSource) else (None, None)
@@ -260,7 +273,12 @@ class _Look:
         self._structure = find_structure(first, zero_inputs(self.inputs, first))
 
     def _build(self, seed: int) -> nn.Module:
-        return self._given.build(seed) if isinstance(self._given, ModelSource) else self._given
+        """Return the model before any initializer; each is built once, because building draws all weights."""
+        if not isinstance(self._given, ModelSource):
+            return self._given
+        if seed not in self._built:
+            self._built[seed] = self._given.build(seed)
+        return self._built[seed]
 
     def _pairs(self, seed: int) -> Pairs:
         return draw_pairs(self.inputs, seed, samples=_SAMPLES, dataset=self._dataset)
@@ -280,31 +298,34 @@ class _Look:
                 raise
             return Row(label, not_judged=str(error))
         verdicts = tuple(judge(one, self.objective.chance) for one in signals)
-        return Row(label, _common(verdicts), tuple(signals), verdicts, self.objective.chance, quotient)
+        return Row(
+            label, _common(verdicts), tuple(signals), verdicts, self.objective.chance, quotient, "", tuple(self._notes)
+        )
 
     def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> nn.Module:
         model = self._build(seed)
         if initializer is None:
             return model
-        if model is self._given:
-            model = copy.deepcopy(model)
+        model = copy.deepcopy(model)
         given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)
         name, arguments = given.pop("name"), given
         if INITIALIZERS.get(name).traits.data == "real" and self._dataset is None and "data" not in arguments:
             raise InitializationError("it needs real data: give a dataset (data, --data)")
         real = None if self._dataset is None else partial(_real_batches, self._dataset, seed)
-        task = "classification" if self.objective.outputs is None else self.objective.name
-        initialize(
-            model,
-            name,
-            inputs=self.inputs,
-            num_classes=self.objective.outputs or self._outputs,
-            task=task,
-            seed=seed,
-            real_batches=real,
-            loss_fn=self.objective.loss(seed) if self.objective.outputs is None else None,
-            **arguments,
-        )
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("always")
+            initialize(
+                model,
+                name,
+                inputs=self.inputs,
+                num_classes=self.objective.outputs or self._outputs,
+                task=self.objective.task,
+                seed=seed,
+                real_batches=real,
+                loss_fn=self.objective.function(seed) if self.objective.name == "projection" else None,
+                **arguments,
+            )
+        self._notes = [str(warning.message) for warning in noted]
         return model
 
 
@@ -339,7 +360,7 @@ def gradient_quotient_of(model: nn.Module, pairs: Pairs, objective: Objective, s
         over = trainable_parameters(model)
         with preserved(model), forked_rng(model, seed, "probe"), torch.no_grad():
             evaluate_but_batch_norm(model, "train")
-            losses = losses_of(model, batch, objective.loss(seed), None)
+            losses = losses_of(model, batch, objective.function(seed), None)
             value, gradients = quotient_and_gradients(model, losses, over, _EPSILON)
             entries = flatten(gradients, over)
             fraction, floor = float(fraction_below_epsilon(entries)), float(epsilon_floor(entries))

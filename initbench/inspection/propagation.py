@@ -41,7 +41,9 @@ class LayerSignal:
             if the weight is zero.
         kind: as in `initbench.Layer`.
         aside: whether comparisons over depth leave it out: queries and keys, whose gradients are small as long as
-            attention is uniform, and residual branches that end in zeros, which have no gradient in the first step.
+            attention is uniform, and residual branches below 1 % of their skip path, such as those that end in zeros,
+            whose gradients are as small.
+        branch: the number of the residual branch that it belongs to, from 1; None beside branches.
     """
 
     name: str
@@ -52,6 +54,7 @@ class LayerSignal:
     update: float | None = None
     kind: str = ""
     aside: bool = False
+    branch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Propagation:
         branches: residual block → standard deviation of the branch / standard deviation of the skip path.
         dead: for each ReLU in the order in which they run, the fraction of units (channels of an image, features of the
             last dimension otherwise) that are 0 for the whole batch.
-        loss: value of the objective.
+        loss: cross-entropy in nats (`Objective.loss`); None without a known number of classes or tokens.
         gradient_norm: of the gradient for all parameters.
         output: root mean square of the model's outputs.
         normalized: whether the model has normalizations, so that the scale of outputs means little.
@@ -76,7 +79,7 @@ class Propagation:
     layers: tuple[LayerSignal, ...]
     branches: dict[str, float]
     dead: tuple[float, ...]
-    loss: float
+    loss: float | None
     gradient_norm: float
     output: float
     normalized: bool = False
@@ -108,19 +111,18 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
         inputs, targets = move(objective.with_targets(pairs, seed), reference_parameter(model))
         with recorder.taken(), branches.taken(), running_on(inputs):
             outputs = tensor_of(model(inputs))
-        loss = objective.loss(seed)(outputs, targets)
+        value = objective.function(seed)(outputs, targets)
         heads = [parameters[layer.weight] for layer in layers if layer.name in structure.heads]
         zero_head = bool(heads) and not any(bool(head.any()) for head in heads)
-        backward(project(recorder.head_inputs, seed=seed) if zero_head and recorder.head_inputs else loss)
+        backward(project(recorder.head_inputs, seed=seed) if zero_head and recorder.head_inputs else value)
         gradients = {name: parameter.grad for name, parameter in parameters.items()}
-        norms = [
-            torch.linalg.vector_norm(p.grad, dtype=torch.float64) for p in model.parameters() if p.grad is not None
-        ]
+        norm = math.hypot(*(_norm(p.grad) for p in model.parameters() if p.grad is not None))
         updates = {layer.name: _update(parameters[layer.weight], gradients[layer.weight]) for layer in layers}
     ratios = {
         name: branches.branch[name].deviation / (branches.skip[name].deviation or math.nan) for name in branches.skip
     }
-    aside = _aside(structure, updates)
+    aside = _aside(structure, ratios)
+    number = {name: i for i, b in enumerate(structure.branches, start=1) for name in (*b.inner, *b.ends)}
     return Propagation(
         seed,
         tuple(
@@ -129,13 +131,14 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
                 update=updates[layer.name],
                 kind=layer.kind,
                 aside=layer.name in aside,
+                branch=number.get(layer.name),
             )
             for layer in layers
         ),
         {name: ratio for name, ratio in ratios.items() if math.isfinite(ratio)},
         tuple(recorder.dead),
-        float(loss.detach()),
-        float(torch.stack(norms).square().sum().sqrt()) if norms else 0.0,
+        objective.loss(outputs, targets),
+        norm,
         _root_mean_square([tensor for tensor in tensors_in(outputs) if tensor.is_floating_point()]),
         bool(structure.norms),
         structure.heads,
@@ -143,22 +146,36 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
     )
 
 
+def _norm(tensor: Tensor) -> float:
+    """Return the L2 norm, in float64 if squares of float32 numbers overflow or underflow."""
+    quick = float(torch.linalg.vector_norm(tensor.detach()))
+    if 1e-15 < quick < 1e15:
+        return quick
+    return float(torch.linalg.vector_norm(tensor.detach().abs().double()))  # of complex numbers, too
+
+
 def _update(weight: Tensor, gradient: Tensor | None) -> float | None:
-    size = float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
+    size = _norm(weight)
     if gradient is None:
         return 0.0 if size else None
-    return float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) / size if size else None
+    return _norm(gradient) / size if size else None
 
 
-def _aside(structure: Structure, updates: dict[str, float | None]) -> set[str]:
-    members = {name for branch in structure.branches for name in (*branch.inner, *branch.ends)}
-    gates = {name for one in structure.attention if not one.fused for name in (*one.query, *one.key)}
-    return {name for name in members if not updates.get(name)} | gates
+_SMALL_BRANCH = 0.01
+
+
+def _aside(structure: Structure, ratios: dict[str, float]) -> set[str]:
+    names = {name for one in structure.attention if not one.fused for name in (*one.query, *one.key)}
+    for branch in structure.branches:
+        ratio = ratios.get(branch.output or "", ratios.get(branch.block, math.inf))
+        if ratio < _SMALL_BRANCH:
+            names |= {*branch.inner, *branch.ends}
+    return names
 
 
 def _root_mean_square(tensors: list[Tensor]) -> float:
     entries = sum(tensor.numel() for tensor in tensors)
-    squares = sum(float(torch.linalg.vector_norm(tensor.detach(), dtype=torch.float64)) ** 2 for tensor in tensors)
+    squares = sum(_norm(tensor) ** 2 for tensor in tensors)
     return math.sqrt(squares / entries) if entries else math.nan
 
 
@@ -204,7 +221,7 @@ class _Recorder(TorchFunctionMode):
     def _look(self, name: str, _module: nn.Module, inputs: Any, outputs: Any) -> None:
         if name in self._heads:
             self.head_inputs += [tensor for tensor in tensors_in(inputs)[:1] if tensor.requires_grad]
-        for tensor in tensors_in(outputs)[:1]:
+        for tensor in [tensor for tensor in tensors_in(outputs) if tensor.is_floating_point()][:1]:
             self._note(name, tensor)
 
     def _look_at_state(self, name: str, index: int, module: nn.RNNBase, _inputs: Any, outputs: Any) -> None:

@@ -185,7 +185,9 @@ class _Steps:
         self._objective: Objective = objective_of(model, pairs, inputs, outputs, None)
         structure: Structure = find_structure(model, zero_inputs(inputs, model))
         modules = dict(model.named_modules())
-        self._layers = {layer.name: modules[layer.name] for layer in structure.layers if layer.called}
+        # A layer of a recurrent module is a weight of it; the module is the one that is called.
+        called = [layer.name if layer.called else layer.name.rpartition(".")[0] for layer in structure.layers]
+        self._layers = {name: modules[name] for name in called if name in modules}
         self._pairs: Pairs = pairs
 
     def measure(self, optimizer: str, lr: float, steps: int) -> dict[str, tuple[float, float]]:
@@ -194,8 +196,10 @@ class _Steps:
         evaluate_but_batch_norm(model, "train")
         batch = move(self._objective.with_targets(self._pairs, self._seed), reference_parameter(model))
         before, _ = self._run(batch)
-        kind = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
-        trained = kind(model.parameters(), lr=lr)
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        trained: torch.optim.Optimizer = torch.optim.SGD(parameters, lr=lr)
+        if optimizer == "adam":  # gradients below ε, which shrink with the width, would hide the exponents
+            trained = torch.optim.Adam(parameters, lr=lr, eps=1e-16)
         for _ in range(steps):
             _, loss = self._run(batch)
             trained.zero_grad()
@@ -221,7 +225,7 @@ class _Steps:
         finally:
             for hook in hooks:
                 hook.remove()
-        return outputs, self._objective.loss(self._seed)(result, batch[1])
+        return outputs, self._objective.function(self._seed)(result, batch[1])
 
 
 def _size(tensor: Tensor) -> float:

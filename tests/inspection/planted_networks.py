@@ -78,7 +78,7 @@ class Text(nn.Module):
             self.head.weight = self.embedding.weight
 
     def forward(self, tokens):
-        x = self.embedding(tokens) + self.positions
+        x = self.embedding(tokens) + self.positions[: tokens.shape[1]]
         for layer in self.layers:
             x = layer(x)
         return self.head(self.norm(x))
