@@ -21,7 +21,6 @@ LAYERS = [
     {"training", "initializers"},
     {"inspection"},
     {"comparing"},
-    {"inspection"},
     {"statistics"},
     {"claims"},
     {"suite"},
