@@ -154,8 +154,9 @@ def _print(found: Check) -> None:
     if not judged:
         return
     table = Table(box=None, header_style="dim")
-    headings = ("initializer", "seeds", "forward", "backward", "gradient range", "correlation", "dead units", "GQ")
-    for heading in (*headings, "gradient norm", "loss/chance"):
+    for heading in ("initializer", "seeds", "forward", "backward", "gradient range", "correlation", "dead units"):
+        table.add_column(heading)
+    for heading in ("branch/skip", "GQ", "gradient norm", "loss/chance"):
         table.add_column(heading)
     for row in judged:
         table.add_row(*_cells(row))
@@ -177,6 +178,7 @@ def _cells(row: Row) -> list[str]:
         _number(row.gradient_range),
         _number(row.correlation),
         "" if row.dead is None else f"{row.dead:.0%}",
+        _number(row.branch_ratio),
         quotient,
         _number(row.gradient_norm),
         _number(row.loss_over_chance),

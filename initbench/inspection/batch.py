@@ -15,6 +15,7 @@ from initbench.data.batches import endless_batches
 from initbench.data.dataset import Dataset
 from initbench.errors import InitializationError
 from initbench.inputs import Inputs
+from initbench.models.batches import move, reference_parameter
 from initbench.models.calls import running_on, tensor_of
 from initbench.models.state import preserved
 from initbench.randomness import generator
@@ -185,8 +186,9 @@ def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | 
     """
     with preserved(model):
         model.eval()
-        with running_on(pairs.inputs):
-            result = tensor_of(model(pairs.inputs[:2]))
+        few, _ = move((pairs.inputs[:2], pairs.inputs[:2]), reference_parameter(model))
+        with running_on(few):
+            result = tensor_of(model(few))
     tensors = tensors_in(result)
     shapes = [tuple(tensor.shape) if tensor.is_floating_point() else () for tensor in tensors]
     alone = torch.is_tensor(result)

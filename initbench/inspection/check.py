@@ -101,6 +101,11 @@ class Row:
         return _median([max(signals.dead, default=math.nan) for signals in self.seeds])
 
     @property
+    def branch_ratio(self) -> float | None:
+        """The median over seeds of the largest ratio of a residual branch to its skip path; None without branches."""
+        return _median([max(signals.branches.values(), default=math.nan) for signals in self.seeds])
+
+    @property
     def gradient_norm(self) -> float | None:
         """The median over seeds."""
         return _median([signals.gradient_norm for signals in self.seeds])
@@ -131,7 +136,7 @@ class Row:
         return f"{self.initializer}: {sentence}"
 
 
-_SUMMARIES = ("gradient_range", "correlation", "dead", "gradient_norm", "loss_over_chance")
+_SUMMARIES = ("gradient_range", "correlation", "dead", "branch_ratio", "gradient_norm", "loss_over_chance")
 
 
 def _median(values: Sequence[float | None]) -> float | None:

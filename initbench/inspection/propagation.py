@@ -41,7 +41,9 @@ class LayerSignal:
             if the weight is zero.
         kind: as in `initbench.Layer`.
         aside: whether comparisons over depth leave it out: queries and keys, whose gradients are small as long as
-            attention is uniform, and residual branches that end in zeros, which have no gradient in the first step.
+            attention is uniform, and residual branches below 1 % of their skip path, such as those that end in zeros,
+            whose gradients are as small.
+        branch: the number of the residual branch that it belongs to, from 1; None beside branches.
     """
 
     name: str
@@ -52,6 +54,7 @@ class LayerSignal:
     update: float | None = None
     kind: str = ""
     aside: bool = False
+    branch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,8 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
     ratios = {
         name: branches.branch[name].deviation / (branches.skip[name].deviation or math.nan) for name in branches.skip
     }
-    aside = _aside(structure, updates)
+    aside = _aside(structure, ratios)
+    number = {name: i for i, b in enumerate(structure.branches, start=1) for name in (*b.inner, *b.ends)}
     return Propagation(
         seed,
         tuple(
@@ -127,6 +131,7 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
                 update=updates[layer.name],
                 kind=layer.kind,
                 aside=layer.name in aside,
+                branch=number.get(layer.name),
             )
             for layer in layers
         ),
@@ -156,10 +161,16 @@ def _update(weight: Tensor, gradient: Tensor | None) -> float | None:
     return _norm(gradient) / size if size else None
 
 
-def _aside(structure: Structure, updates: dict[str, float | None]) -> set[str]:
-    members = {name for branch in structure.branches for name in (*branch.inner, *branch.ends)}
-    gates = {name for one in structure.attention if not one.fused for name in (*one.query, *one.key)}
-    return {name for name in members if not updates.get(name)} | gates
+_SMALL_BRANCH = 0.01
+
+
+def _aside(structure: Structure, ratios: dict[str, float]) -> set[str]:
+    names = {name for one in structure.attention if not one.fused for name in (*one.query, *one.key)}
+    for branch in structure.branches:
+        ratio = ratios.get(branch.output or "", ratios.get(branch.block, math.inf))
+        if ratio < _SMALL_BRANCH:
+            names |= {*branch.inner, *branch.ends}
+    return names
 
 
 def _root_mean_square(tensors: list[Tensor]) -> float:

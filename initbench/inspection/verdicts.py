@@ -55,13 +55,19 @@ def _findings(signals: Propagation, chance: float | None) -> Iterator[Verdict]:
     # Of a layer within a fused recurrent module only the weight's gradient is known.
     updates = [(layer, layer.update) for layer in layers if layer.update is not None and layer.gradient is None]
 
+    branches = max((layer.branch or 0 for layer in signals.layers), default=0)
+
     def position(layer: LayerSignal) -> str:
+        if layer.branch is not None:
+            return f"residual branch {layer.branch} of {branches} ({layer.name})"
         return f"layer {layers.index(layer) + 1} of {len(layers)} ({layer.name})"
 
     yield from _not_finite(signals, [*outputs, *gradients, *updates], position)
     yield from _dead(signals, outputs, position)
     yield from _changes([] if signals.normalized else outputs, gradients, updates, position)
-    yield from _dependence(layers, position)
+    yield from _dependence([layer for layer in layers if layer.kind != "embedding"], position)
+    if not signals.normalized:
+        yield from _neighbours(layers, position)
     if chance is not None and signals.loss is not None and signals.loss > LOSS * chance:
         yield Verdict("loss_above_chance", f"starts at a loss of {signals.loss:.3g}, guessing has {chance:.3g}")
 
@@ -112,6 +118,9 @@ def _dependence(layers: Sequence[LayerSignal], position: Position) -> Iterator[V
     for layer in layers:
         if layer.correlation is not None and layer.correlation > COLLAPSED:
             yield Verdict("collapsed", f"gives the same features for all inputs from {position(layer)} on")
+
+
+def _neighbours(layers: Sequence[LayerSignal], position: Position) -> Iterator[Verdict]:
     for layer in layers:
         if layer.near is not None and layer.near < CHAOTIC:
             yield Verdict("chaotic", f"tears similar inputs apart from {position(layer)} on")

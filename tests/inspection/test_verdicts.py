@@ -1,6 +1,7 @@
 """One verdict for each of 20 networks with known faults; thresholds were chosen on half of them."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -56,6 +57,11 @@ def test_where_a_signal_vanishes_is_the_first_layer_below_a_300th():
     assert (found.kind, found.sentence) == ("vanishing", "vanishes at layer 10 of 11 (9)")
 
 
+def test_where_a_residual_stream_explodes_is_its_branch():
+    found, _ = verdict("residual, no scale")
+    assert re.fullmatch(r"explodes by 1e\d up to residual branch (39|40) of 40 \(branches\.\d+\.\d\)", found.sentence)
+
+
 def test_the_worst_finding_is_the_verdict():
     assert KINDS[0] == "not_finite"
     assert KINDS[-1] == "healthy"
@@ -71,6 +77,33 @@ def test_without_a_task_the_objective_is_no_loss():
     signals = Propagation(0, layers, {}, (), 100.0, 1.0, 1.0)
     assert judge(signals, None).kind == "healthy"
     assert judge(signals, 2.0).kind == "loss_above_chance"
+
+
+class SmallBranches(nn.Module):
+    """Residual branches scaled by 1e-6, as in ConvNeXt, and embeddings that are the same for all inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.segments = nn.Embedding(64, 32), nn.Embedding(2, 32)
+        self.branches = nn.ModuleList(nn.Sequential(nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 32)) for _ in range(4))
+        self.gates = nn.ParameterList(1e-6 * torch.ones(32) for _ in range(4))
+        self.mix, self.head = nn.Linear(32, 32), nn.Linear(32, 5)
+
+    def forward(self, tokens):
+        x = self.mix(self.tokens(tokens) + self.segments(torch.zeros_like(tokens)))
+        for branch, gate in zip(self.branches, self.gates, strict=True):
+            x = x + gate * branch(x)
+        return self.head(x)
+
+
+def test_small_branches_and_constant_embeddings_are_no_fault():
+    torch.manual_seed(0)
+    assert check(SmallBranches(), seeds=1).rows[0].verdict.kind == "healthy"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_models_of_other_types_are_judged(dtype):
+    assert check(plain(4, math.sqrt(2)).to(dtype), inputs=Inputs((64,)), seeds=1).rows[0].verdict.kind == "healthy"
 
 
 def test_an_explosion_says_by_how_much():

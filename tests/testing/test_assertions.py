@@ -13,18 +13,19 @@ from initbench.testing import (
     assert_initialized,
     assert_matches_fingerprint,
     assert_same_initialization,
+    assertions,
 )
-from initbench.testing.pytest_plugin import updates
+from initbench.testing.pytest_plugin import Updates
 
 
 class Perceptron(nn.Module):
     """Kaiming's law in every layer but the second, whose standard deviation is another `factor` of it."""
 
-    def __init__(self, factor=1.0, width=32, nonlinearity="relu"):
+    def __init__(self, factor=1.0):
         super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(16, width), nn.Linear(width, width), nn.Linear(width, 10)])
+        self.layers = nn.ModuleList([nn.Linear(16, 32), nn.Linear(32, 32), nn.Linear(32, 10)])
         for layer in self.layers:
-            nn.init.kaiming_normal_(layer.weight, nonlinearity=nonlinearity)
+            nn.init.kaiming_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
         with torch.no_grad():
             self.layers[1].weight.mul_(factor)
@@ -49,8 +50,10 @@ def fails(assertion, *arguments, **options):
 
 @pytest.fixture
 def updating(monkeypatch):
-    monkeypatch.setattr(updates, "requested", True)
-    monkeypatch.setattr(updates, "written", [])
+    """What `--update-fingerprints` asks of the assertions; the running session itself does not hear of it."""
+    updates = Updates(requested=True)
+    monkeypatch.setattr(assertions, "updates", updates)
+    return updates
 
 
 LAWS = [
@@ -140,12 +143,12 @@ def test_the_random_state_is_left_unchanged():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_fingerprint_is_written_when_asked_and_then_compared_with(updating, tmp_path, monkeypatch):
+def test_a_fingerprint_is_written_when_asked_and_then_compared_with(updating, tmp_path):
     path = tmp_path / "laws" / "perceptron.json"
     assert_matches_fingerprint(Perceptron, path, seeds=3)
-    assert updates.written == [path]
+    assert updating.written == [path]
     assert read_fingerprint(path).seeds == 3
-    monkeypatch.setattr(updates, "requested", False)
+    updating.requested = False
     assert_matches_fingerprint(Perceptron, path)
     message = fails(assert_matches_fingerprint, lambda: Perceptron(factor=0.7), path)
     assert message.startswith(f"the initialization differs\n{path} against ")
@@ -159,10 +162,10 @@ def test_only_what_has_changed_is_written_anew(updating, tmp_path):
     text = path.read_text("utf-8")
     assert_matches_fingerprint(seeded, path)  # other numbers, and the same laws
     assert path.read_text("utf-8") == text
-    assert updates.written == [path]
+    assert updating.written == [path]
     assert_matches_fingerprint(Perceptron, path, seeds=6)
     assert_matches_fingerprint(lambda: Perceptron(factor=0.7), path, seeds=6)
-    assert updates.written == [path] * 3
+    assert updating.written == [path] * 3
     path.write_text("{", encoding="utf-8")
     assert_matches_fingerprint(Perceptron, path)
     assert path.read_text("utf-8") == text
@@ -179,7 +182,7 @@ def test_a_relative_path_is_beside_the_test(updating, tmp_path, monkeypatch):
     code = compile("assertion(build, 'laws/it.json')", source, "exec")
     monkeypatch.chdir(tmp_path)
     exec(code, {"assertion": assert_matches_fingerprint, "build": Perceptron})  # noqa: S102
-    assert updates.written == [source.parent / "laws" / "it.json"]
+    assert updating.written == [source.parent / "laws" / "it.json"]
 
 
 def test_a_damaged_file_is_no_other_initialization(tmp_path):
