@@ -286,6 +286,7 @@ class _Look:
     def row(self, label: str, initializer: str | Mapping[str, Any] | None) -> Row:
         """Return the row of one initializer, None for the model as built."""
         signals, quotient = [], None
+        self._notes = []
         try:
             for seed in range(self._seeds):
                 model = self._initialized(seed, initializer)
