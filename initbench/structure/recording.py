@@ -12,13 +12,14 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from initbench.models.calls import running_on, tensor_of
@@ -29,6 +30,7 @@ from initbench.structure.run_graph import Node, Return, RunGraph, placed_tensors
 
 HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
 """Attributes of every module that a forward pass does not change, such as its hooks."""
+_examined: ContextVar[bool] = ContextVar("examined", default=False)
 
 
 @contextmanager
@@ -40,6 +42,8 @@ def kept(model: nn.Module) -> Iterator[None]:
     """
     states = random.getstate(), np.random.get_state()  # noqa: NPY002  # the state that models share
     with ExitStack() as stack:
+        token = _examined.set(True)
+        stack.callback(_examined.reset, token)
         stack.enter_context(forked_rng(model, 0, "structure"))
         stack.enter_context(preserved(model))
         attributes = _Attributes(model)
@@ -121,8 +125,9 @@ def record_run(model: nn.Module, inputs: Any) -> RunGraph:
         return recorder.finish(output)
 
 
-def is_recording() -> bool:
-    return any(isinstance(mode, _Recorder) for mode in _get_current_function_mode_stack())  # type: ignore[no-untyped-call]
+def is_examined() -> bool:
+    """Return whether a model runs only to be looked at, see `kept`; such runs are no passes over a batch."""
+    return _examined.get()
 
 
 def copied_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -21,7 +21,7 @@ from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import InitializationRecord
 from initbench.registry import INITIALIZERS, Component, Initializer, InitializerTraits
-from initbench.structure.recording import is_recording
+from initbench.structure.recording import is_examined
 from initbench.testing.models import CLASSES, DEGENERATE, STANDARD, Case, cases
 
 # The attributes of every module; some of them change when a hook is added and removed again.
@@ -320,11 +320,11 @@ def _counted_passes(model: nn.Module, passes: dict[str, int]) -> Iterator[None]:
     run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # noqa: SLF001
 
     def forward(*_: Any) -> None:
-        # Finding the structure runs one sample, which is not a pass over a batch.
-        passes["forward"] += not is_recording()
+        # Finding the structure and checking branches run a sample or two, which is no pass over a batch.
+        passes["forward"] += not is_examined()
 
     def backward(*arguments: Any, **options: Any) -> Any:
-        passes["backward"] += 1
+        passes["backward"] += not is_examined()
         return run(*arguments, **options)
 
     handle = model.register_forward_pre_hook(forward)
