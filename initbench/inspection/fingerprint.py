@@ -151,14 +151,17 @@ class Fingerprint:
 
 
 def _check(tensor: TensorFingerprint, seeds: int, prefix: str) -> None:
-    per_seed = (tensor.kurtoses, tensor.fourth_moments, tensor.largest, tensor.smallest)
     moments = () if tensor.constant is not None else (tensor.means, tensor.stds)
-    if (
-        any(len(values) != seeds for values in moments)
-        or any(len(values) not in {0, seeds} for values in per_seed)
-        or any(len(values) not in {0, 21} for values in (tensor.quantiles, tensor.quantile_stds))
-    ):
+    lengths = [
+        *(len(values) == seeds for values in moments),
+        len(tensor.kurtoses) in {0, seeds},
+        {len(tensor.quantiles), len(tensor.quantile_stds)} == ({21} if tensor.kurtoses else {0}),
+        {len(tensor.fourth_moments), len(tensor.largest), len(tensor.smallest)} in ({0}, {seeds}),
+    ]
+    if not all(lengths):
         raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has lists of wrong lengths")
+    if seeds < 2 or min(tensor.shape, default=0) < 0 or (tensor.constant is not None and not tensor.fixed):
+        raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has impossible values")
 
 
 Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource

@@ -168,6 +168,8 @@ def first_tensor(**fields):
         (changed(seeds=7), "damaged fingerprint: first.weight has lists of wrong lengths"),
         (first_tensor(shape=[64, "x"]), r"damaged fingerprint: tensors.0.shape.1: Input should be a valid integer"),
         (first_tensor(quantiles=[0.0]), "damaged fingerprint: first.weight has lists of wrong lengths"),
+        (first_tensor(kurtoses=[]), "damaged fingerprint: first.weight has lists of wrong lengths"),
+        (first_tensor(constant=1.0), "damaged fingerprint: first.weight has impossible values"),
         (first_tensor(stds=[float("nan")] * 2), "not JSON: it holds NaN"),
     ],
 )
