@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class TensorDifference:
         law_b: the law in B.
         pattern_a: the same with ``fan_in`` for its size, so that the tensors of a role can have the same one.
         pattern_b: likewise.
-        details: how much they differ, in words, one for each kind but ``constant``.
+        details: kind → how much they differ, in words; ``constant`` is in the laws.
         factor: the standard deviation in B divided by that in A; None if one is 0.
         visible_factor: the smallest factor between the standard deviations that would have been seen with probability
             0.95; None if no test could see one, as for constants.
@@ -60,7 +60,7 @@ class TensorDifference:
     law_b: str
     pattern_a: str
     pattern_b: str
-    details: tuple[str, ...] = ()
+    details: dict[str, str] = field(default_factory=dict)
     factor: float | None = None
     visible_factor: float | None = None
 
@@ -329,7 +329,7 @@ def _difference(
         law_in_words(b),
         law_in_words(a, sizes=False),
         law_in_words(b, sizes=False),
-        tuple(_detail(kind, a, b) for kind in kinds if kind != "constant"),
+        {kind: _detail(kind, a, b) for kind in kinds if kind != "constant"},
         b.std / a.std if a.std and b.std else None,
         None if scale is None else math.exp(min(critical * scale, 700.0)),
     )
@@ -399,13 +399,13 @@ def _line(group: list[TensorDifference]) -> str:
     law_a, law_b = next((laws.pop() for laws in pairs if len(laws) == 1), (first.law_a, first.law_b))
     example = f" in {first.a}, others alike" if len(pairs[1]) > 1 else ""
     said = (f"{law_a} against {law_b}" if law_a != law_b else law_a) + example
-    details = list(first.details)
+    details = dict(first.details)
     factors = [one.factor for one in group if one.factor is not None]
-    if len(group) > 1 and factors:
-        details = [f"std × {_range(factors)}" if detail.startswith("std ×") else detail for detail in details]
+    if "scale" in details and factors:
+        details["scale"] = f"std × {_range(factors)}"
     what = first.a if len(group) == 1 else first.role
     names = f" ({_count(len(group))}: {_few(tuple(one.a for one in group))})" if len(group) > 1 else ""
-    how_much = f": {', '.join(details)}" if details else ""
+    how_much = f": {', '.join(details.values())}" if details else ""
     return f"{what}: {said}{how_much}{names}"
 
 
