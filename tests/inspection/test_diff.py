@@ -3,6 +3,7 @@
 import math
 from collections import OrderedDict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -265,6 +266,13 @@ def test_it_reads_files_and_builds_models(tmp_path, monkeypatch, plain):
         diff("absent.json", plain)
     with pytest.raises(ArgumentError, match="false_alarms must be below 1"):
         diff(plain, plain, false_alarms=1.5)
+
+
+def test_a_pinned_law_holds_on_any_processor_and_version():
+    """The file was written once, with torch 2.14.1 on an x86-64 processor."""
+    pinned = str(Path(__file__).with_name("perceptron.json"))
+    assert diff(pinned, law(start=300)).same
+    assert kinds(diff(pinned, law(lambda m: m.first.weight.mul_(1.2), start=300))) == {"first.weight": ("scale",)}
 
 
 def test_json_holds_what_differs(plain):
