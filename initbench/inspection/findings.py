@@ -156,7 +156,7 @@ def _repeated_rows(summary: TensorSummary, summaries: Mapping[str, TensorSummary
 
 def _low_rank(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
     singular = summary.singular_values
-    if singular is None or family_of(summary) != "random" or 2 * summary.zeros > summary.entries or summary.outliers:
+    if singular is None or family_of(summary) != "random" or 2 * summary.zeros > summary.entries:
         return None
     full = singular.shape[1]
     expression = "flatten(1).svd().S" if len(summary.role.shape) > 2 else "svd().S"
@@ -165,7 +165,7 @@ def _low_rank(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding
     rows = math.prod(summary.role.shape) // summary.role.blocks // full
     edge = summary.bulk_std * (math.sqrt(rows) + math.sqrt(full))
     ratio = float(singular[:, 0].max()) / edge
-    if ratio < _LARGEST_NORM or abs(summary.mean) > _LARGEST_MEAN * summary.std:
+    if ratio < _LARGEST_NORM or abs(summary.mean) > _LARGEST_MEAN * summary.std or summary.outliers:
         return None
     reason = f"its norm is {ratio:.2g} times that of independent entries: few directions hold most of it"
     return _finding("low_rank", summary, reason, expression)
@@ -313,11 +313,11 @@ def _copies(summaries: Mapping[str, TensorSummary]) -> Iterator[Finding]:
 
 def _out_of_line(exceptional: Exceptional) -> Finding:
     summary = exceptional.sample.summary
-    if exceptional.expected_std:
+    if exceptional.law is not None and exceptional.expected_std:
         ratio = summary.bulk_std / exceptional.expected_std
         reason = (
             f"σ is {summary.bulk_std:.3g}, {ratio:.3g} times that of its {exceptional.siblings} siblings, "
-            f"which are {exceptional.law}"
+            f"which are {exceptional.family}"
         )
         if abs(math.log(ratio)) < 0.1:
             reason = (
@@ -326,5 +326,5 @@ def _out_of_line(exceptional: Exceptional) -> Finding:
     else:
         kind = family_of(summary)
         what = f"random, σ {summary.std:.3g}" if kind == "random" else kind
-        reason = f"it is {what}; its {exceptional.siblings} siblings are {exceptional.law}"
+        reason = f"it is {what}; its {exceptional.siblings} siblings are {exceptional.family}"
     return _finding("out_of_line", summary, reason, "std()")

@@ -14,14 +14,13 @@ from scipy.stats import chi2
 
 from initbench.initializers.truncated_normal import kept_deviation
 from initbench.inspection.roles import TensorRole
-from initbench.inspection.tensors import QUANTILES, TensorSummary
+from initbench.inspection.tensors import QUANTILES, TensorSummary, quantile_step
 
 FALSE_ALARMS = 0.01
 """The probability of refusing the true law of a role."""
 _FEWEST_SHAPED = 200  # entries; of fewer, 20 bins say nothing about the shape
-_LARGEST_SAMPLE = 2**22
 # Rounding moves the entries of a narrow type between bins; more entries than these would show it.
-_RESOLVED = {"float16": 2**18, "bfloat16": 2**12}
+_RESOLVED = {"bfloat16": 2**12}
 
 
 @dataclass(frozen=True)
@@ -253,18 +252,30 @@ def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
     statistic, degrees = 0.0, 0
     for sample in samples:
         summary = sample.summary
-        number = min(summary.entries, _RESOLVED.get(summary.dtype, _LARGEST_SAMPLE))
+        sorted_entries = summary.entries // quantile_step(summary.entries)
+        number = min(sorted_entries, _RESOLVED.get(summary.dtype, sorted_entries))
         if number < _FEWEST_SHAPED:
             continue
         scale = summary.bulk_std
         largest = max(-summary.quantiles[0], summary.quantiles[-1]) / scale
         if largest > shape.largest * (1 + 5 / math.sqrt(sample.degrees(shape))) and not summary.outliers:
             return 0.0
-        levels = [0.0, *(shape.distribution(value / scale) for value in summary.quantiles[1:-1]), 1.0]
         bins = len(QUANTILES) - 1
-        statistic += number * bins * sum((upper - lower - 1 / bins) ** 2 for lower, upper in pairwise(levels))
+        statistic += number * bins * sum(excess**2 for excess in bin_excesses(sample, shape))
         degrees += bins - 1
     return float(chi2.sf(statistic, degrees)) if degrees else 1.0
+
+
+def bin_excesses(sample: Sample, shape: Shape) -> list[float]:
+    """Return the probability, minus 1/20, that the shape gives to each of 20 bins with equal numbers of entries.
+
+    Args:
+        sample: the tensor; the scale is its own.
+        shape: the shape.
+    """
+    inner = sample.summary.quantiles[1:-1]
+    levels = [0.0, *(shape.distribution(value / sample.summary.bulk_std) for value in inner), 1.0]
+    return [upper - lower - 1 / (len(levels) - 1) for lower, upper in pairwise(levels)]
 
 
 def mean_p(samples: Sequence[Sample]) -> float:

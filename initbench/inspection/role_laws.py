@@ -12,10 +12,10 @@ from scipy.stats import norm
 
 from initbench.inspection.laws import (
     FALSE_ALARMS,
-    NORMAL,
     SHAPES,
     NamedLaw,
     Sample,
+    bin_excesses,
     fitting_laws,
     mean_p,
     scale_deviations,
@@ -24,6 +24,7 @@ from initbench.inspection.laws import (
 from initbench.inspection.tensors import TensorSummary
 
 _LEAST_DEVIATION = 0.2  # of a standard deviation from its siblings' law; less does not matter to training
+_LEAST_EXCESS = 0.01  # of the 0.05 that each of 20 bins holds; a normal law instead of a uniform one has 0.04
 _MOST_LEFT_OUT = 0.25  # of the siblings
 _FEWEST_SIBLINGS = 3
 _ORTHOGONAL = {"bfloat16": 0.1, "float16": 0.02}  # relative spread of singular values; 1e-3 for others
@@ -76,14 +77,20 @@ class Exceptional:
     Attributes:
         sample: the tensor.
         siblings: how many tensors share the law that it lacks.
-        law: that law.
-        expected_std: the standard deviation under that law; None if siblings are constant.
+        family: that law in words.
+        law: that law; None if it is not one of independent entries.
     """
 
     sample: Sample
     siblings: int
-    law: str
-    expected_std: float | None = None
+    family: str
+    law: NamedLaw | None = None
+
+    @property
+    def expected_std(self) -> float | None:
+        """The standard deviation under that law."""
+        variance = None if self.law is None else self.law.variance(self.sample)
+        return None if variance is None else math.sqrt(variance)
 
 
 @dataclass
@@ -171,8 +178,7 @@ def _add_random(laws: _Laws, role: str, samples: list[Sample]) -> None:
     texts = tuple(law.text for law in fitting)
     laws.rows.append(_row(role, inside, texts, texts[0], fitting[0]))
     for sample in outside:
-        variance = fitting[0].variance(sample) or 0.0
-        laws.exceptions.append(Exceptional(sample, len(inside), texts[0], math.sqrt(variance)))
+        laws.exceptions.append(Exceptional(sample, len(inside), texts[0], fitting[0]))
         alone = fitting_laws([sample])
         texts_alone = tuple(law.text for law in alone)
         description = texts_alone[0] if alone else _without_law([sample])
@@ -261,18 +267,21 @@ def _of_another_family(samples: Sequence[Sample]) -> list[Exceptional]:
     return found
 
 
-def is_significant(exception: Exceptional, tensors: int) -> bool:
-    """Return whether a tensor is out of line beyond chance and by more than 20 %.
+def is_significant(exceptional: Exceptional, tensors: int) -> bool:
+    """Return whether a tensor is out of line beyond chance, and by enough to matter.
 
     Args:
-        exception: the tensor.
+        exceptional: the tensor.
         tensors: how many tensors were compared (Bonferroni).
     """
-    if not exception.expected_std:
+    sample, law, std = exceptional.sample, exceptional.law, exceptional.expected_std
+    if law is None or not std:
         return True
-    sample = exception.sample
-    ratio = sample.summary.bulk_std / exception.expected_std
-    z = scale_deviations([sample], NORMAL, [exception.expected_std**2])[0]
-    off_scale = abs(math.log(ratio)) > math.log1p(_LEAST_DEVIATION) and 2 * norm.sf(abs(z)) < FALSE_ALARMS / tensors
-    off_shape = max(min(mean_p([sample]), shape_p([sample], shape)) for shape in SHAPES) < FALSE_ALARMS / tensors
-    return bool(off_scale or off_shape)
+    level = FALSE_ALARMS / (3 * tensors)
+    summary = sample.summary
+    z = scale_deviations([sample], law.shape, [std**2])[0]
+    off_scale = 2 * norm.sf(abs(z)) < level and abs(math.log(summary.bulk_std / std)) > math.log1p(_LEAST_DEVIATION)
+    off_mean = mean_p([sample]) < level and abs(summary.mean) > _LEAST_DEVIATION * std
+    excess = max(map(abs, bin_excesses(sample, law.shape)))
+    off_shape = shape_p([sample], law.shape) < level and excess > _LEAST_EXCESS
+    return bool(off_scale or off_mean or off_shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from initbench.inspection.roles import TensorRole
 QUANTILES = tuple(index / 20 for index in range(21))
 """The levels of `TensorSummary.quantiles`, from the smallest entry to the largest."""
 _LARGEST_GRAM = 4096  # rows of a Gram matrix whose eigenvalues take seconds
-_MOST_SORTED = 2**22  # entries; quantiles of larger tensors are those of evenly spaced entries
+_MOST_SORTED = 2**18
 _FIRST = 16
 _MOST_BLOCKS = 64  # matrices of one tensor whose singular values are computed, evenly spaced
 
@@ -192,10 +193,18 @@ def _digest(tensor: Tensor) -> str:
     return hashlib.sha256(contents.tobytes() + str(tuple(tensor.shape)).encode()).hexdigest()
 
 
+def quantile_step(entries: int) -> int:
+    """Return the distance of the evenly spaced entries from which the quantiles of a large tensor are computed."""
+    step = -(-entries // _MOST_SORTED)
+    while step > 1 and math.gcd(step, entries) > 1:
+        step += 1  # a step that divides a size would take the same taps of every kernel
+    return step
+
+
 def _quantiles(values: Tensor) -> tuple[float, ...]:
     if not values.numel():
         return ()
-    taken = values if values.numel() <= _MOST_SORTED else values[:: -(-values.numel() // _MOST_SORTED)]
+    taken = values[:: quantile_step(values.numel())]
     ordered = torch.from_numpy(np.sort(taken.numpy()))  # several times as fast as torch's
     # Torch's `quantile` refuses large inputs; this is its linear interpolation.
     positions = torch.tensor(QUANTILES, dtype=torch.float64) * (ordered.numel() - 1)
