@@ -17,7 +17,7 @@ from initbench.errors import InitializationError
 from initbench.inputs import Inputs
 from initbench.models.batches import move, reference_parameter
 from initbench.models.calls import running_on, tensor_of
-from initbench.models.state import preserved
+from initbench.models.state import forked_rng, preserved
 from initbench.randomness import generator
 from initbench.structure.find import run_on_any_input
 from initbench.structure.run_graph import tensors_in
@@ -43,7 +43,7 @@ def infer_inputs(model: nn.Module) -> Inputs:
 
 @torch.no_grad()
 def _runs(model: nn.Module, inputs: Tensor) -> bool:
-    with preserved(model):
+    with preserved(model), forked_rng(model, 0, "probe"):
         model.eval()
         try:
             model(inputs)
@@ -184,7 +184,7 @@ def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | 
         outputs: number of classes, if known.
         task: of the data; None without data.
     """
-    with preserved(model):
+    with preserved(model), forked_rng(model, 0, "probe"):
         model.eval()
         few, _ = move((pairs.inputs[:2], pairs.inputs[:2]), reference_parameter(model))
         with running_on(few):

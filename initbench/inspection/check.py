@@ -286,6 +286,7 @@ class _Look:
     def row(self, label: str, initializer: str | Mapping[str, Any] | None) -> Row:
         """Return the row of one initializer, None for the model as built."""
         signals, quotient = [], None
+        self._notes = []
         try:
             for seed in range(self._seeds):
                 model = self._initialized(seed, initializer)
@@ -305,6 +306,7 @@ class _Look:
     def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> nn.Module:
         model = self._build(seed)
         if initializer is None:
+            self._built.clear()  # it is the only row: one model at a time is in memory
             return model
         model = copy.deepcopy(model)
         given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)

@@ -29,6 +29,11 @@ TOLERANCE = 0.25
 """Exponents closer to 0 than this count as stable: at widths of 64 to 512, correct muP is within it."""
 
 
+def _growth(exponent: float, *, several: bool = False) -> str:
+    verb = "grow" if exponent > 0 else "shrink"
+    return f"{verb}{'' if several else 's'} as width^{exponent:.2f}"
+
+
 @dataclass(frozen=True)
 class WidthRow:
     """The exponents of one layer's outputs in the width.
@@ -49,12 +54,13 @@ class WidthRow:
 
     @property
     def sentence(self) -> str:
-        """Whether the update grows, shrinks or is stable."""
+        """How the update scales, and the outputs before it if they do not stay the same."""
         if self.update is None:
-            return "does not change: a zero is behind it; take more steps"
-        if abs(self.update) < TOLERANCE:
-            return "is stable"
-        return f"{'grows' if self.update > 0 else 'shrinks'} as width^{self.update:.2f}"
+            return "does not change: a zero is behind it, take more steps"
+        update = "is stable" if abs(self.update) < TOLERANCE else _growth(self.update)
+        if self.activation is None or abs(self.activation) < TOLERANCE:
+            return update
+        return f"{update}, and the outputs at the start {_growth(self.activation, several=True)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain data."""

@@ -11,6 +11,7 @@ from torch import nn
 from initbench.inputs import Inputs
 from initbench.inspection.check import check
 from initbench.inspection.propagation import LayerSignal, Propagation
+from initbench.inspection.source import model_source
 from initbench.inspection.verdicts import KINDS, judge
 
 MISSED = {"residual, BatchNorm": "loss_above_chance"}
@@ -99,6 +100,12 @@ class SmallBranches(nn.Module):
 def test_small_branches_and_constant_embeddings_are_no_fault():
     torch.manual_seed(0)
     assert check(SmallBranches(), seeds=1).rows[0].verdict.kind == "healthy"
+
+
+@pytest.mark.parametrize("name", ["mobilenetv3_small_050", "convnext_atto", "regnetx_002", "nf_resnet26"])
+def test_published_models_that_train_are_healthy(name):
+    source = model_source(f"timm/{name}", inputs=Inputs((3, 64, 64)))
+    assert str(check(source, seeds=1, quotient=False)) == "as built: healthy"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

@@ -31,7 +31,7 @@ def test_standard_parametrization_with_sgd():
 def test_a_zero_head_hides_the_first_step_and_is_said_to():
     found, _, update = exponents("perceptron", arguments={"zero_head": True})
     assert update[:2] == [None, None]
-    assert found.rows[0].sentence == "does not change: a zero is behind it; take more steps"
+    assert found.rows[0].sentence == "does not change: a zero is behind it, take more steps"
     assert update[2] == pytest.approx(1, abs=0.15)
     assert None not in exponents("perceptron", arguments={"zero_head": True}, steps=2)[2]
 
@@ -40,6 +40,14 @@ def test_mup_updates_do_not_depend_on_the_width():
     found, _, update = exponents("Scaled", steps=2)
     assert update == pytest.approx([0, 0, 0], abs=0.15)
     assert {row.sentence for row in found.rows} == {"is stable"}
+
+
+def test_weights_of_a_fixed_size_let_outputs_grow():
+    found, start, _ = exponents("fixed_size")
+    assert start[:2] == pytest.approx([0, 0.5], abs=0.05)
+    assert start[2] == pytest.approx(1, abs=0.25)  # ten outputs and three seeds are few
+    assert ", and the outputs at the start grow as width^0.5" in found.rows[1].sentence
+    assert "at the start" not in found.rows[0].sentence
 
 
 def test_an_argument_can_change_along_with_the_width():

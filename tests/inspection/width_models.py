@@ -14,6 +14,14 @@ def perceptron(width, zero_head=False):
     return nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
 
 
+def fixed_size(width):
+    """Weights N(0, 0.02²) at every width, as in GPT-2 and ViT."""
+    model = perceptron(width)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, 0, 0.02)
+    return model
+
+
 class Scaled(nn.Module):
     """The perceptron with multipliers by which updates at one rate of Adam do not depend on the width.
 
