@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ from scipy.stats import t as student
 
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
-from initbench.inspection.fingerprint import Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
+from initbench.inspection.fingerprint import Build, Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
 from initbench.inspection.law import is_orthogonal, law_in_words
 from initbench.inspection.matching import layout, match
-from initbench.inspection.source import ModelSource, model_source
+from initbench.inspection.source import model_source
 from initbench.inspection.tensors import QUANTILES
 
 KINDS = ("missing_tensor", "shape", "location", "scale", "distribution", "dependence", "constant", "tied")
@@ -46,7 +46,7 @@ class TensorDifference:
         law_b: the law in B.
         pattern_a: the same with ``fan_in`` for its size, so that the tensors of a role can have the same one.
         pattern_b: likewise.
-        details: how much they differ, in words, one for each kind but ``constant``.
+        details: kind → how much they differ, in words; ``constant`` is in the laws.
         factor: the standard deviation in B divided by that in A; None if one is 0.
         visible_factor: the smallest factor between the standard deviations that would have been seen with probability
             0.95; None if no test could see one, as for constants.
@@ -60,7 +60,7 @@ class TensorDifference:
     law_b: str
     pattern_a: str
     pattern_b: str
-    details: tuple[str, ...] = ()
+    details: dict[str, str] = field(default_factory=dict)
     factor: float | None = None
     visible_factor: float | None = None
 
@@ -77,7 +77,7 @@ class Difference:
         unmatched_b: tensors of B that A lacks.
         false_alarms: the largest probability that any of the tests sees a difference between equal laws.
         tests: the number of tests.
-        notes: why tensors might be matched wrongly.
+        notes: versions that differ, and why tensors might be matched wrongly.
     """
 
     a: str
@@ -108,7 +108,7 @@ class Difference:
         return "\n".join(_lines(self))
 
 
-Side = Fingerprint | ModelSource | str
+Side = Fingerprint | Build | str
 
 
 def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Difference:
@@ -119,9 +119,10 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
     procedure, 1979). Constants and fixed values are compared exactly, that is to six digits.
 
     Args:
-        a: a fingerprint, the path of its file (``.json``), a model source or its name (see `model_source`).
+        a: a fingerprint or the path of its file (``.json``), a function that builds a model (see `fingerprint`), a
+            model source or its name (see `model_source`).
         b: likewise.
-        seeds: the number of models built of a source.
+        seeds: the number of models built of each, unless it is a fingerprint.
         false_alarms: see above.
 
     Raises:
@@ -137,7 +138,6 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
     limit = _holm([test.p for test in tests if test.p is not None], false_alarms)
     df = first.seeds + second.seeds - 2
     critical = _quantile(1 - false_alarms / max(len(tests), 1) / 2, df) + _quantile(_POWER, df)
-    by_role = any(one.name != other.name for one, other in pairs) or left_a or left_b
     return Difference(
         first.name,
         second.name,
@@ -149,7 +149,7 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
         tuple(tensor.name for tensor in left_b),
         false_alarms,
         len(tests),
-        tuple(f"{side.name}: {side.note}" for side in (first, second) if side.note) if by_role else (),
+        tuple(_notes(first, second, by_name=not left_a and not left_b and all(x.name == y.name for x, y in pairs))),
     )
 
 
@@ -159,6 +159,15 @@ def _fingerprint(side: Side, seeds: int) -> Fingerprint:
     if isinstance(side, Fingerprint):
         return side
     return fingerprint(model_source(side) if isinstance(side, str) else side, seeds=seeds)
+
+
+def _notes(a: Fingerprint, b: Fingerprint, *, by_name: bool) -> Iterator[str]:
+    for package in sorted(a.versions.keys() & b.versions.keys()):
+        if a.versions[package] != b.versions[package]:
+            yield f"{package} {a.versions[package]} against {b.versions[package]}"
+    for side in () if by_name else (a, b):
+        if side.note:
+            yield f"{side.name}: {side.note}"
 
 
 def _quantile(level: float, df: int) -> float:
@@ -262,37 +271,42 @@ def _student(kind: str, a: Iterable[float], b: Iterable[float], independent_erro
         tolerance: differences below it are rounding.
     """
     x, y = np.array(list(a)), np.array(list(b))
-    between = float(x.var(ddof=1) / len(x) + y.var(ddof=1) / len(y))
-    error = _error(np.array(between), np.array(independent_error**2 * (1 / len(x) + 1 / len(y))))
-    return _Test(
-        kind, float(_p(np.array(abs(x.mean() - y.mean())), error, len(x) + len(y) - 2, tolerance)), float(error)
-    )
+    seeds = len(x), len(y)
+    error = _error(seeds, (x.var(ddof=1), y.var(ddof=1)), np.array(independent_error**2))
+    difference = np.array(abs(x.mean() - y.mean()))
+    return _Test(kind, float(_p(difference, error, sum(seeds) - 2, tolerance)), float(error))
 
 
 def _quantiles(a: TensorFingerprint, b: TensorFingerprint) -> _Test:
     """Compare the standardized quantiles by the largest of 19 differences in standard errors, with Bonferroni."""
-    (x, x_std), (y, y_std) = ((np.array(side.quantiles), np.array(side.quantile_stds)) for side in (a, b))
-    seeds_a, seeds_b = len(a.means), len(b.means)
-    levels = np.array(QUANTILES)
+    levels, inner = np.array(QUANTILES), slice(1, -1)
+    x, y = np.array(a.quantiles), np.array(b.quantiles)
     middle = (x + y) / 2
     slope = (middle[2:] - middle[:-2]) / (levels[2:] - levels[:-2])  # 1/density
-    inner = slice(1, -1)
-    independent = levels[inner] * (1 - levels[inner]) * slope**2 / a.entries * (1 / seeds_a + 1 / seeds_b)
-    error = _error((x_std**2 / seeds_a + y_std**2 / seeds_b)[inner], independent)
-    p = _p(np.abs(x - y)[inner], error, seeds_a + seeds_b - 2, 1e-3)
+    independent = levels[inner] * (1 - levels[inner]) * slope**2 / a.entries
+    seeds = len(a.means), len(b.means)
+    variances = np.array(a.quantile_stds)[inner] ** 2, np.array(b.quantile_stds)[inner] ** 2
+    p = _p(np.abs(x - y)[inner], _error(seeds, variances, independent), sum(seeds) - 2, 1e-3)
     return _Test("distribution", min(1.0, float(p.min()) * len(p)))
 
 
 Array = NDArray[np.float64]
 
 
-def _error(between_seeds: Array, independent: Array) -> Array:
-    """Return the standard error of a difference from its two variances.
+def _error(seeds: tuple[int, int], variances: tuple[Array, Array], independent: Array) -> Array:
+    """Return the standard error of a difference of averages over seeds.
 
-    The variance between seeds alone gives a valid t test. That of independent entries replaces it where it is larger,
-    unless seeds agree so well that entries cannot be independent.
+    The pooled variance between seeds alone gives a valid t test. That of independent entries replaces it if it is
+    larger, unless seeds agree so well that entries cannot be independent.
+
+    Args:
+        seeds: the number of seeds of A and of B.
+        variances: of a statistic between the seeds of A and of B.
+        independent: its variance if entries are independent.
     """
-    return np.sqrt(np.where(between_seeds < 0.01 * independent, between_seeds, np.maximum(between_seeds, independent)))
+    between = sum((n - 1) * variance for n, variance in zip(seeds, variances, strict=True)) / (sum(seeds) - 2)
+    variance = np.where(between < 0.01 * independent, between, np.maximum(between, independent))
+    return np.sqrt(variance * (1 / seeds[0] + 1 / seeds[1]))
 
 
 def _p(difference: Array, error: Array, df: int, tolerance: float) -> Array:
@@ -315,7 +329,7 @@ def _difference(
         law_in_words(b),
         law_in_words(a, sizes=False),
         law_in_words(b, sizes=False),
-        tuple(_detail(kind, a, b) for kind in kinds if kind != "constant"),
+        {kind: _detail(kind, a, b) for kind in kinds if kind != "constant"},
         b.std / a.std if a.std and b.std else None,
         None if scale is None else math.exp(min(critical * scale, 700.0)),
     )
@@ -385,13 +399,13 @@ def _line(group: list[TensorDifference]) -> str:
     law_a, law_b = next((laws.pop() for laws in pairs if len(laws) == 1), (first.law_a, first.law_b))
     example = f" in {first.a}, others alike" if len(pairs[1]) > 1 else ""
     said = (f"{law_a} against {law_b}" if law_a != law_b else law_a) + example
-    details = list(first.details)
+    details = dict(first.details)
     factors = [one.factor for one in group if one.factor is not None]
-    if len(group) > 1 and factors:
-        details = [f"std × {_range(factors)}" if detail.startswith("std ×") else detail for detail in details]
+    if "scale" in details and factors:
+        details["scale"] = f"std × {_range(factors)}"
     what = first.a if len(group) == 1 else first.role
     names = f" ({_count(len(group))}: {_few(tuple(one.a for one in group))})" if len(group) > 1 else ""
-    how_much = f": {', '.join(details)}" if details else ""
+    how_much = f": {', '.join(details.values())}" if details else ""
     return f"{what}: {said}{how_much}{names}"
 
 

@@ -40,6 +40,7 @@ class TensorFingerprint:
         name: the parameter's name, with ``[query]``, ``[key]`` or ``[value]`` for a third of a fused one.
         shape: its sizes as they are stored.
         role: see `TensorRole`.
+        part: ``query``, ``key`` or ``value`` of a fused tensor; empty for a whole one.
         tied: its other names.
         fan_in: of the weight, or of the weight beside a bias; None if unknown.
         fan_out: likewise.
@@ -62,6 +63,7 @@ class TensorFingerprint:
     name: str
     shape: tuple[int, ...]
     role: str
+    part: str = ""
     tied: tuple[str, ...] = ()
     fan_in: int | None = None
     fan_out: int | None = None
@@ -151,14 +153,17 @@ class Fingerprint:
 
 
 def _check(tensor: TensorFingerprint, seeds: int, prefix: str) -> None:
-    per_seed = (tensor.kurtoses, tensor.fourth_moments, tensor.largest, tensor.smallest)
     moments = () if tensor.constant is not None else (tensor.means, tensor.stds)
-    if (
-        any(len(values) != seeds for values in moments)
-        or any(len(values) not in {0, seeds} for values in per_seed)
-        or any(len(values) not in {0, 21} for values in (tensor.quantiles, tensor.quantile_stds))
-    ):
+    lengths = [
+        *(len(values) == seeds for values in moments),
+        len(tensor.kurtoses) in {0, seeds},
+        {len(tensor.quantiles), len(tensor.quantile_stds)} == ({21} if tensor.kurtoses else {0}),
+        {len(tensor.fourth_moments), len(tensor.largest), len(tensor.smallest)} in ({0}, {seeds}),
+    ]
+    if not all(lengths):
         raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has lists of wrong lengths")
+    if seeds < 2 or min(tensor.shape, default=0) < 0 or (tensor.constant is not None and not tensor.fixed):
+        raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has impossible values")
 
 
 Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource
@@ -194,7 +199,7 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
         if not measured:
             roles, note = _roles(model, default_inputs if inputs is None else inputs, given=inputs is not None)
             versions = _versions(model)
-        measured.append([_measure(tensor, role) for role, tensor in _parts(model, roles)])
+        measured.append([_measure(*part) for part in _parts(model, roles)])
     tensors = tuple(_tensor_fingerprint(list(of_seeds), roles) for of_seeds in zip(*measured, strict=True))
     known_as = build.name if isinstance(build, ModelSource) else getattr(build, "__qualname__", type(build).__name__)
     return Fingerprint(name or known_as, seeds, tensors, versions, note)
@@ -250,8 +255,8 @@ def _example(model: nn.Module, inputs: Inputs) -> Tensor:
     return torch.zeros(1, *inputs.shape, dtype=dtype, device=like.device)
 
 
-def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[TensorRole, Tensor]]:
-    """Yield the tensors in the order in which they run, thirds of fused queries, keys and values each by itself."""
+def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[TensorRole, str, Tensor]]:
+    """Yield the tensors in the order in which they run; fused queries, keys and values apart, with the part's name."""
     parameters = dict(model.named_parameters())
     if {name: tuple(tensor.shape) for name, tensor in parameters.items()} != {n: r.shape for n, r in roles.items()}:
         raise InitbenchError("the models of two seeds have different parameters; a fingerprint is of one architecture")
@@ -263,33 +268,34 @@ def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[
         is_fused = role.role == "attention" or (role.role == "bias" and role.layer in fused)
         dimension = 1 if role.transposed else 0
         if not is_fused or tensor.shape[dimension] % 3:
-            yield role, tensor
+            yield role, "", tensor
             continue
         for part, third in zip(("query", "key", "value"), tensor.chunk(3, dimension), strict=True):
             blocks, kind = (1, part) if role.role == "attention" else (role.blocks, role.role)
-            yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), role=kind, blocks=blocks), third
+            yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), role=kind, blocks=blocks), part, third
 
 
-_Measured = tuple[TensorSummary, list[float]]
-"""The summary of a tensor, and its spectrum: see `_spectrum`."""
+_Measured = tuple[TensorSummary, str, list[float]]
+"""The summary of a tensor, the name of its part if it is fused, and its spectrum: see `_spectrum`."""
 
 
-def _measure(tensor: Tensor, role: TensorRole) -> _Measured:
+def _measure(role: TensorRole, part: str, tensor: Tensor) -> _Measured:
     summary = summarize(tensor, role, matrices=False)
     if summary.not_finite:
         raise InitbenchError(f"{role.name} holds NaN or infinite entries, which have no law")
     has_spectrum = role.is_weight and summary.std > 0
-    return summary, _spectrum(role.matrices(tensor)) if has_spectrum else []
+    return summary, part, _spectrum(role.matrices(tensor)) if has_spectrum else []
 
 
 def _tensor_fingerprint(measured: list[_Measured], roles: Mapping[str, TensorRole]) -> TensorFingerprint:
-    seeds = [summary for summary, _ in measured]
-    first, role = seeds[0], seeds[0].role
+    seeds = [summary for summary, _, _ in measured]
+    first, part, _ = measured[0]
+    role = first.role
     beside = next((other for other in roles.values() if other.layer == role.layer and other.is_weight), role)
     fans = role if role.is_weight or "bias" not in role.role or "norm" in role.role else beside
     fixed = all((one.mean, one.std, one.quantiles) == (first.mean, first.std, first.quantiles) for one in seeds)
     result = TensorFingerprint(
-        role.name, role.shape, role.role, role.tied, fans.fan_in, fans.fan_out, role.transposed, fixed=fixed
+        role.name, role.shape, role.role, part, role.tied, fans.fan_in, fans.fan_out, role.transposed, fixed=fixed
     )
     if fixed and first.constant is not None:
         return replace(result, constant=_rounded([first.constant])[0])
@@ -305,7 +311,7 @@ def _tensor_fingerprint(measured: list[_Measured], roles: Mapping[str, TensorRol
             quantiles=_rounded(standardized.mean(0).tolist(), 5),
             quantile_stds=_rounded(standardized.std(0).tolist(), 4),
         )
-    spectra = [spectrum for _, spectrum in measured]
+    spectra = [spectrum for _, _, spectrum in measured]
     if all(spectra):
         fourth, largest, smallest = (_rounded(list(values)) for values in zip(*spectra, strict=True))
         result = replace(result, fourth_moments=fourth, largest=largest, smallest=smallest)

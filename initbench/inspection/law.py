@@ -72,39 +72,36 @@ def _fans(tensor: TensorFingerprint, *, sizes: bool) -> dict[str, int]:
 def _in_symbols(family: str, mean: float, std: float, error: float, fans: dict[str, int]) -> str:
     if family == "uniform":
         bound = math.sqrt(3) * std
-        text = _root(bound, error, fans, (1, 3, 6)) or _shortest(bound, error)
-        return f"U(±{text})" if not mean else f"U({mean:.3g} ± {text})"
-    short = _shortest(std, error)
-    variance = None if len(short.strip("0.")) == 1 else _ratio(std**2, 2 * error, fans, (1, 2))
+        ratio = _ratio(bound**2, 2 * error, fans, (1, 3, 6))
+        if ratio is None:
+            text, _ = _shortest(bound, error)
+        else:
+            text = f"1/√{ratio[1]}" if ratio[0] == 1 else f"√({ratio[0]}/{ratio[1]})"
+        return f"U({mean:.3g} ± {text})" if mean else f"U(±{text})"
+    short, digits = _shortest(std, error)
+    ratio = None if digits == 1 else _ratio(std**2, 2 * error, fans, (1, 2))
     if family == "normal":
-        return f"N({mean:.3g}, {variance or short + '²'})"
-    if variance is not None:
-        return f"N cut at ±2σ, mean {mean:.3g}, variance {variance}"
-    return f"N({mean:.3g}, {_shortest(std / _CUT_STD, error)}²) cut at ±2σ"
+        return f"N({mean:.3g}, {short}²)" if ratio is None else f"N({mean:.3g}, {ratio[0]}/{ratio[1]})"
+    if ratio is None:
+        return f"N({mean:.3g}, {_shortest(std / _CUT_STD, error)[0]}²) cut at ±2σ"
+    return f"N cut at ±2σ, mean {mean:.3g}, variance {ratio[0]}/{ratio[1]}"
 
 
-def _ratio(value: float, error: float, fans: dict[str, int], numerators: tuple[int, ...]) -> str | None:
-    """Return ``2/fan`` if a value is one within four standard errors, relative to it, and these are small."""
+def _ratio(value: float, error: float, fans: dict[str, int], numerators: tuple[int, ...]) -> tuple[int, str] | None:
+    """Return the numerator and the fan whose ratio is within four relative standard errors, if these are small."""
     if error > 0.02:
         return None
     for text, fan in fans.items():
         for numerator in numerators:
             if abs(value * fan / numerator - 1) < 4 * error + 1e-6:
-                return f"{numerator}/{text}"
+                return numerator, text
     return None
 
 
-def _root(value: float, error: float, fans: dict[str, int], numerators: tuple[int, ...]) -> str | None:
-    ratio = _ratio(value**2, 2 * error, fans, numerators)
-    if ratio is None:
-        return None
-    return f"1/√{ratio[2:]}" if ratio.startswith("1/") else f"√({ratio})"
-
-
-def _shortest(value: float, error: float) -> str:
-    """Return the number with the fewest digits within three standard errors."""
-    for digits in range(1, 5):
-        text = f"{value:.{digits}g}"
-        if abs(float(text) / value - 1) < 3 * error + 1e-6:
-            break
-    return f"{float(text):g}"
+def _shortest(value: float, error: float) -> tuple[str, int]:
+    """Return the number with the fewest digits within three relative standard errors, and how many these are."""
+    for digits in range(1, 4):
+        rounded = float(f"{value:.{digits}g}")
+        if abs(rounded / value - 1) < 3 * error + 1e-6:
+            return f"{rounded:g}", digits
+    return f"{value:.4g}", 4

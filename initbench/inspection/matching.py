@@ -52,8 +52,7 @@ def match(
 
 def _layer(tensor: TensorFingerprint) -> tuple[str, str]:
     """Return the name of a tensor's module, and its part of queries, keys and values."""
-    name, _, part = tensor.name.partition("[")
-    return name.rpartition(".")[0], part
+    return tensor.name.removesuffix(f"[{tensor.part}]").rpartition(".")[0], tensor.part
 
 
 def layout(tensor: TensorFingerprint) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from laws import Perceptron, after
 from scipy.stats import t as student
+from scipy.stats import ttest_ind
 from torch import nn
 from torch.nn import functional
 from transformers.pytorch_utils import Conv1D
@@ -205,6 +206,16 @@ def test_what_differs_alike_in_a_role_is_one_line():
     assert lines[1] == "norm weight: constant 0 against constant 1 (4 tensors: 0.1.weight, 1.1.weight, ..., 3.1.weight)"
 
 
+@pytest.mark.slow
+def test_timm_and_torchvision_start_resnet50_alike_but_for_the_ends_of_branches():
+    difference = diff("timm/resnet50", "torchvision/resnet50", seeds=2)
+    assert len(difference.tensors) == 161
+    ends = "16 tensors: layer1.0.bn3.weight, layer1.1.bn3.weight, ..., layer4.2.bn3.weight"
+    assert [line for line in str(difference).splitlines()[1:] if "too small" not in line] == [
+        f"norm weight, end of a branch: constant 0 against constant 1 ({ends})"
+    ]
+
+
 def test_laws_that_differ_from_layer_to_layer_are_one_line():
     def build(factor):
         layers = [nn.Linear(32, 32, bias=False) for _ in range(4)]
@@ -244,6 +255,8 @@ def test_the_test_by_hand():
     assert _student("scale", a, b, 10.0, 0.0).p == pytest.approx(2 * student.sf(2 / math.sqrt(2 * 100 / 5), 8))
     assert _student("scale", a, b, 1000.0, 0.0).p == pytest.approx(2 * student.sf(2, 8))
     assert _student("scale", a, b, 0.1, 2.5).p == 1
+    few = (3.0, 4.0)
+    assert _student("scale", a, few, 0.1, 0.0).p == pytest.approx(ttest_ind(a, few).pvalue)
 
 
 def test_the_smallest_factor_that_is_seen(plain):
@@ -262,8 +275,11 @@ def test_it_reads_files_and_builds_models(tmp_path, monkeypatch, plain):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "planted_model.py").write_text("from laws import Perceptron as build", "utf-8")
     assert diff(str(tmp_path / "plain.json"), "planted_model:build").same
+    assert diff(Perceptron, plain, seeds=3).same
     with pytest.raises(InitbenchError, match="No such file"):
         diff("absent.json", plain)
+    with pytest.raises(ArgumentError, match="build must be a function that returns a new model, is Perceptron"):
+        diff(Perceptron(), plain)
     with pytest.raises(ArgumentError, match="false_alarms must be below 1"):
         diff(plain, plain, false_alarms=1.5)
 
@@ -281,6 +297,11 @@ def test_json_holds_what_differs(plain):
     (pair,) = [pair for pair in data["tensors"] if pair["kinds"]]
     assert pair["factor"] == pytest.approx(1.2, rel=0.05)
     assert 1 < pair["visible_factor"] < 1.2
+
+
+def test_versions_that_differ_are_said(plain):
+    other = replace(plain, versions=plain.versions | {"torch": "1.0"})
+    assert diff(plain, other).notes == (f"torch {plain.versions['torch']} against 1.0",)
 
 
 def test_notes_say_that_roles_are_uncertain_only_if_they_are_used(plain):

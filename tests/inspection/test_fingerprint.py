@@ -7,11 +7,11 @@ import pytest
 import torch
 from laws import Perceptron
 from torch import nn
+from transformers.pytorch_utils import Conv1D
 
 from initbench import InitbenchError, Inputs, fingerprint
 from initbench.inspection.fingerprint import read_fingerprint, write_fingerprint
 from initbench.inspection.law import law_in_words
-from initbench.inspection.source import model_source
 from initbench.inspection.tensors import QUANTILES
 
 
@@ -102,6 +102,7 @@ def test_queries_keys_and_values_of_one_weight_are_apart():
     assert names["in_proj_weight[query]"].shape == names["in_proj_weight[value]"].shape == (16, 16)
     assert names["in_proj_weight[value]"].constant is None
     assert names["in_proj_bias[key]"].shape == (16,)
+    assert (names["in_proj_bias[key]"].part, names["out_proj.weight"].part) == ("key", "")
 
 
 def test_a_function_gets_the_seed_if_it_takes_one():
@@ -146,8 +147,10 @@ def test_a_file_holds_all_of_it(tmp_path):
     assert {"initbench", "torch"} <= whole.versions.keys()
 
 
-def test_it_holds_the_versions_of_the_library():
-    assert "torchvision" in fingerprint(model_source("torchvision/resnet18"), seeds=2).versions
+def test_it_holds_the_versions_of_the_libraries_that_its_modules_are_from():
+    versions = fingerprint(lambda: nn.Sequential(Conv1D(4, 4), nn.Linear(4, 4))).versions
+    assert versions.keys() == {"initbench", "torch", "transformers"}
+    assert versions["torch"] == torch.__version__
 
 
 def changed(**fields):
@@ -168,6 +171,8 @@ def first_tensor(**fields):
         (changed(seeds=7), "damaged fingerprint: first.weight has lists of wrong lengths"),
         (first_tensor(shape=[64, "x"]), r"damaged fingerprint: tensors.0.shape.1: Input should be a valid integer"),
         (first_tensor(quantiles=[0.0]), "damaged fingerprint: first.weight has lists of wrong lengths"),
+        (first_tensor(kurtoses=[]), "damaged fingerprint: first.weight has lists of wrong lengths"),
+        (first_tensor(constant=1.0), "damaged fingerprint: first.weight has impossible values"),
         (first_tensor(stds=[float("nan")] * 2), "not JSON: it holds NaN"),
     ],
 )
