@@ -41,8 +41,8 @@ class LayerSignal:
             if the weight is zero.
         kind: as in `initbench.Layer`.
         aside: whether comparisons over depth leave it out: queries and keys, whose gradients are small as long as
-            attention is uniform, and residual branches below 1 % of their skip path, such as those that end in zeros,
-            whose gradients are as small.
+            attention is uniform, and residual branches that end in zeros or whose gate makes them smaller than 1 % of
+            their skip path, because it makes their gradients as small.
         branch: the number of the residual branch that it belongs to, from 1; None beside branches.
     """
 
@@ -161,14 +161,14 @@ def _update(weight: Tensor, gradient: Tensor | None) -> float | None:
     return _norm(gradient) / size if size else None
 
 
-_SMALL_BRANCH = 0.01
+_GATED = 0.01
 
 
 def _aside(structure: Structure, ratios: dict[str, float]) -> set[str]:
     names = {name for one in structure.attention if not one.fused for name in (*one.query, *one.key)}
     for branch in structure.branches:
         ratio = ratios.get(branch.output or "", ratios.get(branch.block, math.inf))
-        if ratio < _SMALL_BRANCH:
+        if not ratio or (branch.gates and ratio < _GATED):
             names |= {*branch.inner, *branch.ends}
     return names
 
