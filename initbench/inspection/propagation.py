@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -100,7 +100,7 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
     Raises:
         InitializationError: the model fails on the inputs, or cannot be differentiated.
     """
-    layers = [layer for layer in structure.layers if layer.name not in structure.unused]
+    layers = structure.layers
     recorder = _Recorder(model, layers, structure.heads, pairs.samples)
     branches = BranchSignals(model, structure.branches)
     parameters = dict(model.named_parameters(remove_duplicate=False))
@@ -193,7 +193,7 @@ _STACKED = re.compile(r"(.*)\.?weight_hh_l(\d+)$")
 class _Recorder(TorchFunctionMode):
     """Measures layers and ReLUs while a model runs within `taken`; gradients follow in the backward pass."""
 
-    def __init__(self, model: nn.Module, layers: list[Layer], heads: tuple[str, ...], samples: int) -> None:
+    def __init__(self, model: nn.Module, layers: Sequence[Layer], heads: tuple[str, ...], samples: int) -> None:
         super().__init__()
         self._modules = dict(model.named_modules())
         self._layers = {layer.name: _Layer() for layer in layers}
