@@ -43,8 +43,8 @@ def audit(
         str | None,
         typer.Option(
             help="A YAML list of declared laws, such as {role: linear*, law: normal, std: sqrt(2/fan_in)}: a pattern "
-            "of role or name; law: normal, uniform, truncated_normal, constant, orthogonal, zeros or ones; and its std, "
-            "bound, value or gain.",
+            "of role or name; law: normal, uniform, truncated_normal, constant, orthogonal, zeros or ones; and its "
+            "std, bound, value or gain.",
             metavar="FILE",
         ),
     ] = None,
