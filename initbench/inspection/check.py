@@ -306,6 +306,7 @@ class _Look:
     def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> nn.Module:
         model = self._build(seed)
         if initializer is None:
+            self._built.clear()  # it is the only row: one model at a time is in memory
             return model
         model = copy.deepcopy(model)
         given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)

@@ -246,8 +246,8 @@ class NamedLaw:
 def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
     """Return the p-value of χ² over 20 bins of each tensor, which all have probability 1/20 under the shape.
 
-    The scale is each tensor's own. That takes at most one degree of freedom (Chernoff and Lehmann, 1954); 19 of 19 are
-    counted, so the test errs on the side of the law.
+    The scale is each tensor's own: the bound of a uniform law, otherwise the deviation. That takes at most one degree
+    of freedom (Chernoff and Lehmann, 1954); 19 of 19 are counted, so the test errs on the side of the law.
     """
     statistic, degrees = 0.0, 0
     for sample in samples:
@@ -256,8 +256,7 @@ def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
         number = min(sorted_entries, _RESOLVED.get(summary.dtype, sorted_entries))
         if number < _FEWEST_SHAPED:
             continue
-        scale = summary.bulk_std
-        largest = max(-summary.quantiles[0], summary.quantiles[-1]) / scale
+        largest = max(-summary.quantiles[0], summary.quantiles[-1]) / summary.bulk_std
         if largest > shape.largest * (1 + 5 / math.sqrt(sample.degrees(shape))) and not summary.outliers:
             return 0.0
         bins = len(QUANTILES) - 1
@@ -273,8 +272,11 @@ def bin_excesses(sample: Sample, shape: Shape) -> list[float]:
         sample: the tensor; the scale is its own.
         shape: the shape.
     """
-    inner = sample.summary.quantiles[1:-1]
-    levels = [0.0, *(shape.distribution(value / sample.summary.bulk_std) for value in inner), 1.0]
+    summary = sample.summary
+    scale = summary.bulk_std
+    if shape is UNIFORM and not summary.outliers:  # the bound is known better than the deviation
+        scale = max(-summary.quantiles[0], summary.quantiles[-1]) / shape.largest
+    levels = [0.0, *(shape.distribution(value / scale) for value in summary.quantiles[1:-1]), 1.0]
     return [upper - lower - 1 / (len(levels) - 1) for lower, upper in pairwise(levels)]
 
 
@@ -376,7 +378,7 @@ def _text(shape: Shape, formula: Formula, top: float, role: str) -> str:
         text = f"U(±1/√{formula.bottom})" if math.isclose(3 * top, 1) else f"U(±√({3 * top:.4g}{below}))"
     else:
         fraction = {1 / 3: f"1/(3 {formula.bottom})", 0.4: f"2/(5 {formula.bottom})"}.get(top, f"{top:.4g}{below}")
-        variance = f"{math.sqrt(top):.4g}²{below}" if square else fraction
+        variance = f"{math.sqrt(top):.4g}²{below}" if square and top != 1 else fraction
         cut = "" if shape is NORMAL else shape.name.removeprefix("truncated normal,")
         text = f"N(0, {variance}){cut}"
     return ", ".join(part for part in (text, formula.name(shape, role), formula.remark) if part)

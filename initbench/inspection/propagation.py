@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,8 +41,8 @@ class LayerSignal:
             if the weight is zero.
         kind: as in `initbench.Layer`.
         aside: whether comparisons over depth leave it out: queries and keys, whose gradients are small as long as
-            attention is uniform, and residual branches below 1 % of their skip path, such as those that end in zeros,
-            whose gradients are as small.
+            attention is uniform, and residual branches that end in zeros or whose gate makes them smaller than 1 % of
+            their skip path, because it makes their gradients as small.
         branch: the number of the residual branch that it belongs to, from 1; None beside branches.
     """
 
@@ -100,7 +100,7 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
     Raises:
         InitializationError: the model fails on the inputs, or cannot be differentiated.
     """
-    layers = [layer for layer in structure.layers if layer.name not in structure.unused]
+    layers = structure.layers
     recorder = _Recorder(model, layers, structure.heads, pairs.samples)
     branches = BranchSignals(model, structure.branches)
     parameters = dict(model.named_parameters(remove_duplicate=False))
@@ -161,14 +161,14 @@ def _update(weight: Tensor, gradient: Tensor | None) -> float | None:
     return _norm(gradient) / size if size else None
 
 
-_SMALL_BRANCH = 0.01
+_GATED = 0.01
 
 
 def _aside(structure: Structure, ratios: dict[str, float]) -> set[str]:
     names = {name for one in structure.attention if not one.fused for name in (*one.query, *one.key)}
     for branch in structure.branches:
         ratio = ratios.get(branch.output or "", ratios.get(branch.block, math.inf))
-        if ratio < _SMALL_BRANCH:
+        if not ratio or (branch.gates and ratio < _GATED):
             names |= {*branch.inner, *branch.ends}
     return names
 
@@ -193,7 +193,7 @@ _STACKED = re.compile(r"(.*)\.?weight_hh_l(\d+)$")
 class _Recorder(TorchFunctionMode):
     """Measures layers and ReLUs while a model runs within `taken`; gradients follow in the backward pass."""
 
-    def __init__(self, model: nn.Module, layers: list[Layer], heads: tuple[str, ...], samples: int) -> None:
+    def __init__(self, model: nn.Module, layers: Sequence[Layer], heads: tuple[str, ...], samples: int) -> None:
         super().__init__()
         self._modules = dict(model.named_modules())
         self._layers = {layer.name: _Layer() for layer in layers}

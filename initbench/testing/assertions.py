@@ -3,54 +3,65 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
-from initbench.errors import InitbenchError
+from initbench.arguments import show
+from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
-from initbench.inspection.audit import audit
+from initbench.inspection.audit import Declared, audit
 from initbench.inspection.check import check
 from initbench.inspection.diff import diff
 from initbench.inspection.fingerprint import Fingerprint, fingerprint, read_fingerprint, write_fingerprint
 from initbench.inspection.source import ModelSource, model_source
+from initbench.models.batches import zero_inputs
 from initbench.testing.pytest_plugin import updates
 
 Model = nn.Module | Callable[[], nn.Module] | ModelSource | str
 Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource | str
 
 
-def assert_initialized(
-    model: Model, expected: str | Path | Sequence[Mapping[str, Any]] | None = None, *, inputs: Any = None
-) -> None:
+def assert_initialized(model: Model, expected: Declared | None = None, *, inputs: Any = None) -> None:
     """Assert that `audit` finds nothing wrong with a model's tensors, and that they follow the declared laws.
 
+    A function is called with fixed random numbers, so that a test gives the same answer every time. A sound model that
+    is given itself, and drawn anew for each test, fails with a probability of at most 1 %.
+
     Args:
-        model: a model; a function without arguments that returns one; or a model's name, such as ``timm/resnet18`` or
-            ``package.module:function``.
+        model: a function without arguments that returns a model; a model; or a model's name, such as ``timm/resnet18``
+            or ``package.module:function``.
         expected: the declared laws: a list of entries such as ``{"role": "linear*", "law": "normal", "std": 0.02}``, of
             which the first that matches a tensor counts, or a YAML file that holds such a list. The entries are those
             of ``initbench audit --expect``.
-        inputs: an example batch; the default is a shape that the first layer accepts.
+        inputs: one sample, or an example batch; the default is a shape that the first layer accepts.
 
     Raises:
         AssertionError: there are findings; it has a line for each.
     """
     __tracebackhide__ = True
-    findings = audit(_model(model), inputs, expect=expected).findings
+    source = _model(model)
+    if isinstance(inputs, Inputs) and isinstance(source, ModelSource):
+        source, inputs = replace(source, inputs=inputs), None
+    elif isinstance(inputs, Inputs) and isinstance(source, nn.Module):
+        inputs = zero_inputs(inputs, source)
+    findings = audit(source, inputs, expect=expected).findings
     if findings:
         raise AssertionError("\n".join(["the tensors are not as they should be", *map(str, findings)]))
 
 
 def assert_healthy(model: Model, *, inputs: Inputs | None = None, seeds: int = 3) -> None:
-    """Assert that `check` finds a model healthy: its signals and gradients neither vanish nor explode over depth, ...
+    """Assert that `check` finds a model healthy.
+
+    It is not if signals or gradients vanish, explode or are not finite, units are dead, different inputs have the same
+    features, similar inputs have unrelated ones, or the loss is far above that of guessing.
 
     Args:
-        model: as in `assert_initialized`; a model that is given itself has the same weights at all seeds.
-        inputs: describes one sample; the default is a shape that the first layer accepts.
+        model: as in `assert_initialized`; one that is given itself has the same weights at all seeds.
+        inputs: one sample; the default is a shape that the first layer accepts.
         seeds: the number of models and batches; the verdict is the most frequent one.
 
     Raises:
@@ -74,8 +85,8 @@ def assert_same_initialization(a: Build, b: Build, *, seeds: int = 5, inputs: In
         inputs: one sample, or an example batch, that both accept; the default is a shape that the first layer accepts.
 
     Raises:
-        AssertionError: the laws of some tensors differ; it has a line for each. The laws of the same model agree with
-            probability 0.95.
+        AssertionError: the laws of some tensors differ; it has a line for each. Equal laws are taken for different with
+            a probability of at most 5 % over all tensors.
     """
     __tracebackhide__ = True
     difference = diff(_fingerprint(a, seeds, inputs), _fingerprint(b, seeds, inputs))
@@ -121,7 +132,16 @@ def _model(model: Model) -> nn.Module | ModelSource:
         return model_source(model)
     if isinstance(model, nn.Module | ModelSource):
         return model
-    return ModelSource(getattr(model, "__name__", type(model).__name__), model)
+    if not callable(model):
+        raise ArgumentError(f"must be a function that returns a model, or a model, is {show(model)}", "model")
+
+    def construct() -> nn.Module:
+        built = model()
+        if not isinstance(built, nn.Module):
+            raise ArgumentError(f"must return a torch.nn.Module, returned {type(built).__name__}", "model")
+        return built
+
+    return ModelSource(getattr(model, "__name__", type(model).__name__), construct)
 
 
 def _fingerprint(build: Build, seeds: int, inputs: Inputs | Tensor | None) -> Fingerprint:

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from initbench.errors import InitbenchError
+from initbench.errors import ArgumentError, InitbenchError
+from initbench.inputs import Inputs
 from initbench.inspection.fingerprint import read_fingerprint
+from initbench.models.batches import zero_inputs
 from initbench.testing import (
     assert_healthy,
     assert_initialized,
@@ -103,6 +105,44 @@ def test_a_tensor_without_its_declared_law_has_a_line(tmp_path):
 def test_laws_that_cannot_be_read_are_no_failures(laws, message):
     with pytest.raises(InitbenchError, match=re.escape(message)):
         assert_initialized(Perceptron, laws)
+
+
+@pytest.mark.parametrize("assertion", [assert_initialized, assert_healthy])
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (3, "must be a function that returns a model, or a model, is 3"),
+        (dict, "must return a torch.nn.Module, returned dict"),
+    ],
+    ids=["number", "dict"],
+)
+def test_what_is_no_model_is_no_failure(assertion, model, message):
+    with pytest.raises(ArgumentError, match=message):
+        assertion(model)
+
+
+class Pooled(nn.Module):
+    """Runs on images of 40 × 40 alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.end = nn.Linear(1600, 10)
+
+    def forward(self, images):
+        if images.shape[1:] != (1, 40, 40):
+            raise ValueError(images.shape)
+        return self.end(images.flatten(1))
+
+
+@pytest.mark.parametrize("build", [Pooled, lambda: Pooled().double()], ids=["float32", "float64"])
+def test_one_sample_is_given_to_all_alike(build):
+    inputs = Inputs((1, 40, 40))
+    head = [{"role": "head", "law": "uniform", "bound": "1/sqrt(fan_in)"}]  # without a run it has the role linear
+    for model in (build, build()):
+        assert_initialized(model, head, inputs=inputs)
+        assert_healthy(model, inputs=inputs)
+    assert_initialized(build, head, inputs=zero_inputs(inputs, build()))
+    assert_same_initialization(build, build, inputs=inputs, seeds=2)
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1e-4, "vanish"), (1e6, "explode")])

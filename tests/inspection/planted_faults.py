@@ -17,6 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from initbench import Inputs, create_model
 
+TEXT = Inputs((16,), 256)
 TOKENS = torch.zeros(1, 16, dtype=torch.int64)
 IMAGE = torch.zeros(1, 3, 64, 64)
 
