@@ -12,7 +12,7 @@ from initbench.data.dataset import Dataset, Split, Splits
 from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs
 from initbench.training.loop import train
-from initbench.training.optimizer import make_parameter_groups, roles
+from initbench.training.optimizer import Multipliers, make_parameter_groups, roles
 from initbench.training.recipe import ByRole, Recipe
 
 N, FEATURES, CLASSES = 12, 4, 3
@@ -197,16 +197,16 @@ def test_the_recipe_comes_before_what_the_initializer_declares_and_leaves_the_re
     model = create_model("resnet", depth=8, norm="none", scheme="fixup", **SHAPE)
     record = initialize(model, "fixup", input_shape=(4, 3, 8, 8), num_classes=10)
     declared, role = record.learning_rate_multipliers, roles(model)
-    alone = rates(make_parameter_groups(model, Recipe(lr=0.5), declared), model)
+    alone = rates(make_parameter_groups(model, Recipe(lr=0.5), Multipliers(declared)), model)
     assert alone == rates(record.parameter_groups(0.5), model)
     assert {rate for name, rate in alone.items() if role[name] in {"scalar", "bias"}} == {0.05}
     # The rule of the authors, written in the recipe too, is not applied twice.
     again = Recipe(lr=0.5, lr_multipliers=ByRole(scalar=0.1, bias=0.1))
-    assert rates(make_parameter_groups(model, again, declared), model) == alone
+    assert rates(make_parameter_groups(model, again, Multipliers(declared)), model) == alone
     assert rates(make_parameter_groups(model, again), model) == alone  # and any other initializer gets it
     other = Recipe(lr=0.5, lr_multipliers=ByRole(bias=1.0))
     expected = {name: 0.5 if role[name] == "bias" else rate for name, rate in alone.items()}
-    assert rates(make_parameter_groups(model, other, declared), model) == expected
+    assert rates(make_parameter_groups(model, other, Multipliers(declared)), model) == expected
 
 
 def test_without_roles_there_is_one_group_and_frozen_parameters_are_in_none():
