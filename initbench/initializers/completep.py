@@ -42,8 +42,8 @@ def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | N
     "Yang et al., Tensor Programs VI: Feature Learning in Infinite-Depth Neural Networks, 2023 (alpha 0.5)",
 )
 def completep(
-    base_width: int,
-    base_depth: int,
+    base_width: int = 64,
+    base_depth: int = 2,
     alpha: float = 1.0,
     std: float | None = None,
     gain: float = 1.0,

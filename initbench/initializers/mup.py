@@ -29,7 +29,7 @@ from initbench.registry import register_initializer
     "2022, Tables 3 and 8",
 )
 def mup(
-    base_width: int,
+    base_width: int = 64,
     std: float | None = None,
     gain: float = 1.0,
     embedding_std: float = 0.02,

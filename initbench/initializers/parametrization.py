@@ -162,7 +162,7 @@ def _role(context: InitializationContext, layer: Layer, weight: WeightLayer | No
     structure = context.structure
     if layer.name in structure.heads:
         return "output"
-    if weight is None:
+    if weight is None or layer.kind == "embedding":
         return "input"
     # Embeddings are the first layers of tokens.
     tokens = bool(structure.embeddings) if context.inputs is None else context.inputs.vocabulary is not None
