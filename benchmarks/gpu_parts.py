@@ -453,7 +453,7 @@ def conformance(setup: Setup) -> Iterator[Line]:
     ):
         for name in names:
             try:
-                check_initializer(name)
+                check_initializer(name, **_NARROW.get(name, {}))
             except AssertionError as error:
                 yield Line(name, "fail", reason=str(error))
             else:

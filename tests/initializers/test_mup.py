@@ -66,7 +66,11 @@ def test_factors_of_sgd_at_four_times_the_base():
 
 @pytest.mark.parametrize(
     ("arguments", "base_std"),
-    [({}, lambda fan_in: fan_in**-0.5), ({"gain": 2.0}, lambda fan_in: 2 * fan_in**-0.5), ({"std": 0.3}, lambda _: 0.3)],
+    [
+        ({}, lambda fan_in: fan_in**-0.5),
+        ({"gain": 2.0}, lambda fan_in: 2 * fan_in**-0.5),
+        ({"std": 0.3}, lambda _: 0.3),
+    ],
 )
 def test_the_standard_deviations(arguments, base_std):
     """Before it is folded, a head has the deviation of the base; 1/m folded in, 1/m of it."""
@@ -234,7 +238,9 @@ class TwoHeads(nn.Module):
 
 def transformer():
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-    return nn.Sequential(nn.Embedding(5, 16), nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Linear(16, 5))
+    return nn.Sequential(
+        nn.Embedding(5, 16), nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Linear(16, 5)
+    )
 
 
 def of_widths(hidden):
@@ -248,7 +254,11 @@ REFUSED = {
     "tied head": (gpt, {"base_width": 4}, "lm_head.weight is shared by input and output layers; untie it"),
     "tied layers": (Tied, {"base_width": 16}, "b.weight is shared by hidden and input layers; untie it"),
     "widths": (TwoHeads, {"base_width": 4}, "the width is unknown: the heads have 8 and 32 inputs"),
-    "heads": (lambda: gpt(tied=False), {"base_width": 4}, "attention_heads must say whether the width grows by more or"),
+    "heads": (
+        lambda: gpt(tied=False),
+        {"base_width": 4},
+        "attention_heads must say whether the width grows by more or",
+    ),
     "fused": (
         transformer,
         {"base_width": 16, "zero_query": True},
