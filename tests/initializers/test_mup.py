@@ -174,7 +174,7 @@ def test_zero_readout_and_query():
 
 
 def test_wider_heads_divide_the_scores_by_their_size():
-    """With heads of m times the size, weight and bias of the queries have the multiplier 1/√m: q·k/√d → √d_base q·k/d."""
+    """Weights and biases of queries have the multiplier 1/√m, which makes q·k/√d of q·k/d times √d_base."""
     more, wider = gpt(tied=False, width=32), gpt(tied=False, width=32)
     first = mup(more, base_width=8, attention_heads="more")
     second = mup(wider, base_width=8, attention_heads="wider")
