@@ -209,6 +209,49 @@ def test_the_recipe_comes_before_what_the_initializer_declares_and_leaves_the_re
     assert rates(make_parameter_groups(model, other, Multipliers(declared)), model) == expected
 
 
+def test_weight_decay_and_epsilon_have_multipliers_by_name():
+    """θ ← θ(1 − lr·a·λ·b) − lr·a·m̂ / (√v̂ + ε·c), with factors a, b and c of the initializer."""
+    recipe = Recipe(optimizer="adamw", epochs=3, batch_size=N, lr=0.05, weight_decay=0.2, schedule="constant")
+    names = [name for name, _ in network().named_parameters()]
+    factors = [{name: base**index for index, name in enumerate(names)} for base in (0.7, 1.3, 30.0)]
+    model, data = network(), dataset()
+    theta = {name: p.detach().clone() for name, p in model.named_parameters()}
+    declared = dict(zip(("learning_rate", "weight_decay", "epsilon"), factors, strict=True))
+    options = {f"{name}_multipliers": values for name, values in declared.items()}
+    assert not train(model, data, recipe, 0, **options).diverged
+    first, second = ({name: torch.zeros_like(p) for name, p in theta.items()} for _ in range(2))
+    for t in range(1, 4):
+        for name, g in gradients(theta, data.train).items():
+            a, b, c = (values[name] for values in factors)
+            first[name] = 0.9 * first[name] + 0.1 * g
+            second[name] = 0.999 * second[name] + 0.001 * g**2
+            step = (first[name] / (1 - 0.9**t)) / ((second[name] / (1 - 0.999**t)).sqrt() + 1e-8 * c)
+            theta[name] = theta[name] * (1 - 0.05 * a * 0.2 * b) - 0.05 * a * step
+    torch.testing.assert_close({n: p.detach() for n, p in model.named_parameters()}, theta, rtol=1e-10, atol=1e-12)
+
+
+def test_a_recipe_replaces_the_decay_of_a_role_whatever_the_multiplier():
+    model = network()
+    declared = Multipliers(weight_decay={"1.weight": 4.0, "1.bias": 4.0})
+    recipe = Recipe(weight_decay=0.1, weight_decays=ByRole(bias=0.03))
+    names = {id(p): name for name, p in model.named_parameters()}
+    groups = make_parameter_groups(model, recipe, declared)
+    decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
+    assert (decays["1.weight"], decays["1.bias"], decays["6.weight"], decays["6.bias"]) == (0.4, 0.03, 0.1, 0.03)
+
+
+def test_a_record_gives_groups_to_a_loop_of_ones_own():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 2))
+    record = initialize(model, "mup", base_width=2, input_shape=(1, 8), training_optimizer=("adam", 0.1))
+    groups = record.parameter_groups(0.1, weight_decay=0.5, epsilon=1e-8)
+    assert {(g["lr"], g["weight_decay"], g["eps"]): len(g["params"]) for g in groups} == {
+        (0.1, 0.5, 1e-8): 4,
+        (0.025, 2.0, 1e-8): 1,
+        (0.025, 2.0, 4e-8): 1,
+    }
+    assert {tuple(group) for group in record.parameter_groups(0.1)} == {("params", "lr")}
+
+
 def test_without_roles_there_is_one_group_and_frozen_parameters_are_in_none():
     model = network()
     model[1].weight.requires_grad_(False)
