@@ -54,11 +54,9 @@ def completep(
 ) -> Apply:
     """µP with factors for depth: x + r·f(x) in residual branches, r = (depth / base_depth)^-alpha. For Adam.
 
-    With m = width / base_width and t = (depth / base_depth)^(alpha - 1), the factors beside those of `mup` are:
-
-    - weights within branches: rate t, ε r / m;
-    - biases, norms and gates within branches: rate t, ε r / m;
-    - all others: ε 1 / m (equation 40 of the paper).
+    Beside the factors of `mup`, for which m = width / base_width, all parameters within branches (weights, biases, norms
+    and gates) have the rate times (depth / base_depth)^(alpha - 1) and ε times r / m. All others have ε times 1 / m
+    (equation 40 of the paper).
 
     alpha 1 is CompleteP, and alpha 0.5 is Depth-µP (Tensor Programs VI). The factor r is folded into the last layer of
     each branch: its weight and bias are r times as large, their rate is multiplied by r, and decay and ε are divided by

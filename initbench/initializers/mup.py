@@ -37,18 +37,16 @@ def mup(
     zero_query: bool = False,
     attention_heads: Heads | None = None,
 ) -> Apply:
-    """Weights and learning rates with which the rate that is best at `base_width` stays the best at larger widths.
+    """µP: weights and rates for which a learning rate chosen at `base_width` is meant to suit larger widths, too.
 
-    With m = width / base_width, these are the factors relative to the network of width `base_width`, for Adam (and
-    ``signsgd``) and for SGD:
+    With m = width / base_width, the variance of hidden weights is 1/m of the base's, and the forward pass multiplies
+    what enters a head by 1/m. With Adam (and ``signsgd``) the rate of hidden weights is 1/m of the recipe's and their
+    weight decay m times as large. With SGD the rate of all but hidden weights is m times as large, and their weight
+    decay 1/m: embeddings, first layers, heads, hidden biases and norms. This is the paper's Table 8 for Adam, and the
+    equivalent of its Table 3 for SGD, as in the authors' package.
 
-    - hidden weights: variance 1/m; Adam: rate 1/m, decay m; SGD: none.
-    - heads, whose weights the forward pass multiplies by 1/m: SGD: rate m, decay 1/m.
-    - embeddings, first layers, hidden biases, norms: SGD: rate m, decay 1/m.
-
-    They are the paper's Table 8 for Adam and the equivalent of Table 3 for SGD, as in the authors' package. The 1/m of
-    the heads is folded into their weights, rate, decay and ε, which gives the same outputs at every step, so the
-    network stays as it is. At width `base_width` everything is the standard parametrization.
+    The 1/m of the heads is folded into their weights, rate, decay and ε, which gives the same outputs at every step, so
+    the network stays as it is. At width `base_width` everything is the standard parametrization.
 
     The width is the number of inputs of the heads. All hidden sizes are taken to be m times those of the base, and the
     numbers of inputs, outputs, positions and layers to be equal. Positions that are plain parameters stay as built. A
