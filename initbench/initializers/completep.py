@@ -25,6 +25,8 @@ from initbench.initializers.parametrization import (
 from initbench.registry import register_initializer
 from initbench.structure.residual import ResidualBranch
 
+_LEAST_ALPHA = 0.5
+
 
 def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | None:
     del arguments, lr
@@ -54,9 +56,9 @@ def completep(
 ) -> Apply:
     """µP with factors for depth: x + r·f(x) in residual branches, r = (depth / base_depth)^-alpha. For Adam.
 
-    Beside the factors of `mup`, for which m = width / base_width, all parameters within branches (weights, biases, norms
-    and gates) have the rate times (depth / base_depth)^(alpha - 1) and ε times r / m. All others have ε times 1 / m
-    (equation 40 of the paper).
+    Beside the factors of `mup`, for which m = width / base_width, all parameters within branches (weights, biases,
+    norms and gates) have the rate times (depth / base_depth)^(alpha - 1) and ε times r / m. All others have ε times
+    1 / m (equation 40 of the paper).
 
     alpha 1 is CompleteP, and alpha 0.5 is Depth-µP (Tensor Programs VI). The factor r is folded into the last layer of
     each branch: its weight and bias are r times as large, their rate is multiplied by r, and decay and ε are divided by
@@ -69,7 +71,7 @@ def completep(
     Args:
         base_width: the width at which the recipe's learning rate was chosen, see `mup`.
         base_depth: the depth at which it was chosen; a divisor of the network's depth.
-        alpha: 1 for CompleteP, 0.5 for Depth-µP; 0 for no factors of depth.
+        alpha: 1 for CompleteP, 0.5 for Depth-µP; the paper covers what lies between.
         std: standard deviation of weights at the base width; null for gain / √fan_in.
         gain: see `std`; √2 suits ReLU.
         embedding_std: standard deviation of embeddings.
@@ -78,13 +80,13 @@ def completep(
         attention_heads: what grows with the width, more heads or wider ones, see `mup`.
 
     Raises:
-        ArgumentError: base_width or base_depth is below 1, alpha is not between 0 and 1, std, gain or embedding_std is
+        ArgumentError: base_width or base_depth is below 1, alpha is not between 0.5 and 1, std, gain or embedding_std is
             not a finite number above 0, or std is given with a gain.
     """
     check_count("base_width", base_width)
     check_count("base_depth", base_depth)
-    if not 0 <= alpha <= 1:
-        raise ArgumentError(f"must be at least 0 and at most 1, got {alpha}", "alpha")
+    if not _LEAST_ALPHA <= alpha <= 1:
+        raise ArgumentError(f"must be at least {_LEAST_ALPHA} and at most 1, got {alpha}", "alpha")
     scale = Scale(std, gain, embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:

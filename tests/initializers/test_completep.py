@@ -177,7 +177,7 @@ def test_a_network_without_norms_whose_branches_end_in_gates():
     assert record.learning_rate_multipliers["h.0.attn.c_proj.weight"] == 0.25 * 0.125
 
 
-@pytest.mark.parametrize("argument", [{"alpha": 1.5}, {"alpha": -0.1}, {"base_depth": 0}, {"base_width": 0}])
+@pytest.mark.parametrize("argument", [{"alpha": 1.5}, {"alpha": 0.4}, {"base_depth": 0}, {"base_width": 0}])
 def test_the_argument_that_it_refuses(argument):
     with pytest.raises(ArgumentError) as refused:
         completep(gpt(**DEEP), **argument)
