@@ -155,7 +155,7 @@ def _what_it_does(declared: dict[str, Any]) -> str:
         return f"A tuner: it takes another initializer ({arguments}) and adjusts its result with {data}.{optimizer}"
     if declared["data"]:
         return f"It sets the parameters from {data}.{optimizer}"
-    return "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
+    return f"A distribution: it draws the parameters, takes no data and costs no forward or backward pass.{optimizer}"
 
 
 def _where_it_stands(declared: dict[str, Any]) -> list[str]:

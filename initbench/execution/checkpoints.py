@@ -51,8 +51,13 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
+_Multipliers = dict[str, Annotated[float, Field(ge=0)]]
+
+
 class _Initialization(StoredInitialization):
-    learning_rate_multipliers: dict[str, Annotated[float, Field(ge=0)]]
+    learning_rate_multipliers: _Multipliers
+    weight_decay_multipliers: _Multipliers = Field(default_factory=dict)  # left out if there are none
+    epsilon_multipliers: _Multipliers = Field(default_factory=dict)
 
 
 class _Timing(_Part, extra="allow"):

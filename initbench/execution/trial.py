@@ -85,12 +85,15 @@ def _run_trial(
             if checkpoints is not None:
                 checkpoints.before = before
         with _timed(timing, "training"):
+            declared = before["initialization"]
             training = train(
                 model,
                 dataset,
                 spec.recipe,
                 spec.stream_seed,
-                learning_rate_multipliers=before["initialization"]["learning_rate_multipliers"],
+                learning_rate_multipliers=declared["learning_rate_multipliers"],
+                weight_decay_multipliers=declared.get("weight_decay_multipliers"),
+                epsilon_multipliers=declared.get("epsilon_multipliers"),
                 on_epoch=None if on_epoch is None else lambda epoch, epochs, _: on_epoch(epoch, epochs),
                 evaluate_on=evaluated,
                 checkpoints=checkpoints,

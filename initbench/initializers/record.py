@@ -140,6 +140,8 @@ class InitializationRecord:
         cost: numbers of ``forward`` and ``backward`` passes over a batch.
         seconds: wall-clock time.
         learning_rate_multipliers: by parameter name; 1 if missing.
+        weight_decay_multipliers: the same for the weight decay.
+        epsilon_multipliers: the same for ε of Adam and AdamW.
     """
 
     initializer: str
@@ -152,6 +154,8 @@ class InitializationRecord:
     cost: dict[str, int] = field(default_factory=lambda: {"forward": 0, "backward": 0})
     seconds: float = 0.0
     learning_rate_multipliers: dict[str, float] = field(default_factory=dict)
+    weight_decay_multipliers: dict[str, float] = field(default_factory=dict)
+    epsilon_multipliers: dict[str, float] = field(default_factory=dict)
     _parameters: dict[str, nn.Parameter] = field(default_factory=dict, repr=False, compare=False)
 
     def drawn(self, name: str, law: str, **numbers: Any) -> None:
@@ -193,16 +197,29 @@ class InitializationRecord:
     def _add(self, name: str, event: str, **fields: Any) -> None:
         self.tensors.setdefault(name, []).append({"event": event, **fields})
 
-    def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
-        """Return parameter groups for an optimizer, one per learning-rate multiplier, without frozen parameters.
+    def parameter_groups(
+        self, lr: float, weight_decay: float | None = None, epsilon: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Return parameter groups for an optimizer, one per combination of multipliers, without frozen parameters.
 
-        `lr` is the learning rate of parameters without a multiplier.
+        Args:
+            lr: learning rate of parameters without a multiplier.
+            weight_decay: the same for the weight decay; None leaves it to the optimizer, without multipliers.
+            epsilon: the same for ``eps`` of Adam and AdamW.
         """
-        groups: dict[float, list[nn.Parameter]] = {}
+        given = {"lr": lr, "weight_decay": weight_decay, "eps": epsilon}
+        multipliers = {
+            "lr": self.learning_rate_multipliers,
+            "weight_decay": self.weight_decay_multipliers,
+            "eps": self.epsilon_multipliers,
+        }
+        options = {option: value for option, value in given.items() if value is not None}
+        groups: dict[tuple[float, ...], list[nn.Parameter]] = {}
         for name, parameter in self._parameters.items():
             if parameter.requires_grad:
-                groups.setdefault(self.learning_rate_multipliers.get(name, 1.0), []).append(parameter)
-        return [{"params": parameters, "lr": lr * multiplier} for multiplier, parameters in groups.items()]
+                key = tuple(value * multipliers[option].get(name, 1.0) for option, value in options.items())
+                groups.setdefault(key, []).append(parameter)
+        return [{"params": parameters, **dict(zip(options, key, strict=True))} for key, parameters in groups.items()]
 
     def lines(self) -> list[str]:
         """Return a line for each parameter: its name and what was done to it."""
@@ -210,9 +227,15 @@ class InitializationRecord:
         return [f"{name:{width}}  {'; '.join(map(describe, events))}" for name, events in self.tensors.items()]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; non-finite numbers become None with a reason beside them (see `json_values`)."""
+        """Return a JSON object; non-finite numbers become None with a reason beside them (see `json_values`).
+
+        Weight-decay and ε multipliers are left out if there are none.
+        """
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         fields["coverage"] = None if self.coverage is None else vars(self.coverage)
+        for name in ("weight_decay_multipliers", "epsilon_multipliers"):  # few initializers have them
+            if not fields[name]:
+                del fields[name]
         return json_values(fields)
 
     def __str__(self) -> str:

@@ -171,6 +171,7 @@ def register_initializer(
     refuses: Refuses | None = None,
     smoke: Mapping[str, Any] | None = None,
     reference: str = "",
+    sets_rates: bool = False,
 ) -> Callable[[Factory], Factory]:
     """Register an initializer: a factory of typed hyperparameters that returns ``apply(model, context)``.
 
@@ -187,12 +188,15 @@ def register_initializer(
             does not work with that optimizer, or None if it does.
         smoke: argument → value for a smoke run (``{"steps": 3}``), if the user's value would take long.
         reference: the paper.
+        sets_rates: whether the multipliers in its record are part of the method. If so, it does not run with a recipe
+            that replaces or distorts them: `lr_multipliers`, `weight_decays`, `clip_norm`, or ``adam`` with weight
+            decay.
 
     Raises:
         InitbenchError: the name is taken, or `smoke` names an unknown argument.
     """
     smoke = smoke or {}
-    traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference)
+    traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference, sets_rates)
     return _with_arguments(f"initializer {name!r}: smoke sets", smoke, INITIALIZERS.register(name, version, traits))
 
 

@@ -14,6 +14,7 @@ from initbench.registry.traits import InitializerTraits
 INITIALIZERS: Registry[InitializerTraits] = Registry(
     "initializer",
     {
+        "completep": "initbench.initializers.completep",
         "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
         "delta_orthogonal": "initbench.initializers.delta_orthogonal",
         "fixup": "initbench.initializers.fixup",
@@ -26,6 +27,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "looks_linear": "initbench.initializers.looks_linear",
         "lsuv": "initbench.initializers.lsuv",
         "metainit": "initbench.initializers.metainit",
+        "mup": "initbench.initializers.mup",
         "orthogonal": "initbench.initializers.orthogonal",
         "pytorch_default": "initbench.initializers.pytorch_default",
         "skipinit": "initbench.initializers.skipinit",

@@ -50,6 +50,7 @@ class InitializerTraits:
     refuses: Refuses | None = None
     smoke: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""
+    sets_rates: bool = False
 
 
 @dataclass(frozen=True)

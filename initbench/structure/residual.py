@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 from torch import nn
 
-from initbench.structure.functions import ADDITIONS, CHOSEN, FACTORS, FUSED_ATTENTION, LINEAR, MOVES
+from initbench.structure.functions import ADDITIONS, CHOSEN, FACTORS, FUSED_ATTENTION, LINEAR, MOVES, NORMS
 from initbench.structure.positions import factors
 from initbench.structure.run_graph import Node, RunGraph, signals
 
@@ -133,6 +133,9 @@ class ResidualBranch:
         follows: the origin of the tensor that the branch is added to: the ends of the previous branch, or for the first
             branch the weight layers that produce it. Convolutions over several positions, as between stages, and
             embeddings are skipped.
+        parameters: all parameters that the branch reads, in the order in which they are first used.
+        scales: whether the branch's result is a linear map of the outputs of `ends`, without a norm, bias, activation
+            or gate computed from the input behind them.
     """
 
     block: str
@@ -143,6 +146,8 @@ class ResidualBranch:
     output: str | None = None
     shortcut: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    scales: bool = field(default=True, compare=False, repr=False)
 
     @property
     def stage(self) -> str:
@@ -279,6 +284,8 @@ class _Finder:
             self._output(addition, side.operand) or self._end(last, behind),
             other.layers(),
             self._follows(other),
+            tuple(dict.fromkeys(n for node in side.nodes for source in node.sources for n in source.parameters)),
+            all(map(_is_linear, behind)),
         )
 
     def _gates(self, behind: list[Node]) -> Iterator[str]:
@@ -308,6 +315,15 @@ def _mixes(node: Node) -> bool:
     """Return whether a node is a product of two results, as in attention or focal modulation."""
     gated = node.function in FACTORS and len(node.signals) > 1
     return gated or bool(factors(node)) or node.function == FUSED_ATTENTION
+
+
+def _is_linear(node: Node) -> bool:
+    """Return whether a node without weights is a linear map of its sources that depend on the input."""
+    if node.function in FACTORS:
+        return len(node.signals) == 1
+    if node.function in ADDITIONS:
+        return len(node.signals) == len(node.sources)
+    return node.function in LINEAR and node.function not in NORMS
 
 
 def _is_convolution_over_positions(node: Node) -> bool:

@@ -40,7 +40,7 @@ class Compatibility:
     _models: dict[tuple[Part, Part, str], Refusal | ModelTraits] = field(default_factory=dict)
     _sizes: dict[tuple[Part, Part], Size | None] = field(default_factory=dict)
     _recipes: dict[tuple[Part, Part, str, Recipe], Refusal | None] = field(default_factory=dict)
-    _initializers: dict[tuple[Part, str, float], str | None] = field(default_factory=dict)
+    _initializers: dict[tuple[Part, Recipe], str | None] = field(default_factory=dict)
     _tasks: dict[str, Task] = field(default_factory=dict)
 
     def check(self, row: Row) -> Row:
@@ -67,7 +67,7 @@ class Compatibility:
         if scheme not in (known := scheme_names(architecture.component)):
             there_are = f"there are {', '.join(known)}"
             return Refusal(f"{name} has no scheme {scheme}, nor is one registered ({there_are})", "initializer")
-        key = (initializer, recipe.optimizer, recipe.lr)
+        key = (initializer, recipe)
         if key not in self._initializers:
             self._initializers[key] = _refused(initializer.component, initializer.values, recipe)
         reason = self._initializers[key]
@@ -184,8 +184,12 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
 
 def _refused(component: Component[Any], values: Mapping[str, Any], recipe: Recipe) -> str | None:
     """Return why an initializer or its base cannot be used with a recipe."""
+    from initbench.training.refusals import multiplier_refusal
+
     refuses = component.traits.refuses
     reason: str | None = None if refuses is None else refuses(values, recipe.optimizer, recipe.lr)
+    if reason is None and component.traits.sets_rates and (problem := multiplier_refusal(recipe)) is not None:
+        reason = f"{component.name}: {problem}"
     for name in component.initializer_arguments:
         if reason is None and values[name] is not None:
             reason = _refused(values[name].component, values[name].arguments, recipe)

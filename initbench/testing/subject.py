@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from initbench.errors import InitbenchError
-from initbench.initializers.context import Apply, InitializationContext
+from initbench.initializers.context import Apply, InitializationContext, Optimizer
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import InitializationRecord
 from initbench.registry import INITIALIZERS, Component, Initializer, InitializerTraits
@@ -212,6 +212,13 @@ class Subject:
         return self.component.name
 
     @property
+    def optimizer(self) -> Optimizer:
+        """The training's optimizer: the first one that the initializer does not refuse."""
+        refuses, known = self.component.traits.refuses, (Optimizer(), Optimizer("adam", 1e-3))
+        fits = [one for one in known if refuses is None or refuses(self.arguments, one.name, one.lr) is None]
+        return next(iter(fits), known[0])
+
+    @property
     def may_precede_others(self) -> bool:
         """Whether another initializer can start from it: it draws by itself, without batches."""
         return not self.component.initializer_arguments and self.component.traits.data is None
@@ -245,6 +252,7 @@ class Subject:
                     inputs=next(case.batches())[0],
                     num_classes=CLASSES,
                     batches=case.batches(value),
+                    training_optimizer=(self.optimizer.name, self.optimizer.lr),
                     **self.arguments,
                 )
         except Exception as error:  # noqa: BLE001 - the checks look at it
@@ -284,6 +292,7 @@ class Subject:
                 inputs=case.inputs,
                 outputs=CLASSES,
                 given_batches=case.batches(),
+                _training_optimizer=self.optimizer,
                 streams=run.streams,
             )
             run.record = record

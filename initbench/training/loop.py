@@ -15,6 +15,7 @@ from initbench.models.state import forked_rng
 from initbench.tasks import find_task
 from initbench.training.checkpoint import restore
 from initbench.training.checkpointing import checkpointed_blocks
+from initbench.training.optimizer import Multipliers
 from initbench.training.precision import recipe_kernels
 from initbench.training.recipe import Recipe
 from initbench.training.refusals import ModelTraits, refusals
@@ -53,6 +54,8 @@ def train(
     seed: int,
     *,
     learning_rate_multipliers: Mapping[str, float] | None = None,
+    weight_decay_multipliers: Mapping[str, float] | None = None,
+    epsilon_multipliers: Mapping[str, float] | None = None,
     on_epoch: OnEpoch | None = None,
     evaluate_on: EvaluatedSplit = "test",
     checkpoints: Checkpoints | None = None,
@@ -76,6 +79,8 @@ def train(
         seed: the trial's seed, for data order, augmentation and dropout.
         learning_rate_multipliers: by parameter name, as declared by the initializer; None for none. The recipe's
             multipliers for roles take precedence, see `initbench.training.optimizer`.
+        weight_decay_multipliers: the same for the weight decay.
+        epsilon_multipliers: the same for ε of Adam and AdamW, which is 1e-8.
         on_epoch: called after each epoch, even if it is cut short, with the epochs begun so far, the total number of
             epochs and the history entry.
         evaluate_on: the split that is evaluated.
@@ -98,7 +103,9 @@ def train(
         dataset=dataset,
         recipe=recipe,
         seed=seed,
-        learning_rate_multipliers=learning_rate_multipliers,
+        multipliers=Multipliers(
+            learning_rate_multipliers or {}, weight_decay_multipliers or {}, epsilon_multipliers or {}
+        ),
         evaluate_on=evaluate_on,
     )
     diverged_at = None

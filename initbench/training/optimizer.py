@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,14 +14,26 @@ from torch import nn
 from initbench.structure.kinds import NORM_LAYERS, is_weight_layer, is_written_out_rms_norm
 from initbench.training.recipe import ByRole, Recipe, Role
 
+EPSILON = 1e-8
+"""ε of Adam and AdamW, PyTorch's default."""
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """What an initializer multiplies the recipe's settings by, by parameter name; 1 if missing."""
+
+    learning_rate: Mapping[str, float] = field(default_factory=dict)
+    weight_decay: Mapping[str, float] = field(default_factory=dict)
+    epsilon: Mapping[str, float] = field(default_factory=dict)
+
 
 def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimizer; parameter groups without ``lr`` or ``weight_decay`` get the recipe's."""
+    """Return the recipe's optimizer; parameter groups without ``lr``, ``weight_decay`` or ``eps`` get the recipe's."""
     on_gpu = all(parameter.is_cuda for group in groups for parameter in group["params"])
     kernels: dict[str, Any] = {"fused": True} if on_gpu else {"foreach": True}
     if recipe.optimizer in {"adam", "adamw"}:
         kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
-        return kind(groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, **kernels)
+        return kind(groups, recipe.lr, recipe.betas, EPSILON, recipe.weight_decay, **kernels)
     if recipe.optimizer == "signsgd":
         return _signsgd(groups, recipe)
     return torch.optim.SGD(
@@ -77,27 +90,29 @@ def _role(module: nn.Module, name: str, parameter: nn.Parameter) -> Role:
 
 
 def make_parameter_groups(
-    model: nn.Module, recipe: Recipe, declared: Mapping[str, float] | None = None
+    model: nn.Module, recipe: Recipe, declared: Multipliers | None = None
 ) -> list[dict[str, Any]]:
     """Return parameter groups for the recipe's optimizer, without frozen parameters.
 
     A parameter's learning rate is `recipe.lr` times the recipe's multiplier for its role; without one, times the
     initializer's multiplier for its name, or 1. So a role that the recipe names is treated alike for every initializer,
     and other parameters follow each initializer. The weight decay is the recipe's for the role, or else the general
-    one.
+    one times the initializer's multiplier. ε of Adam and AdamW is `EPSILON` times the initializer's multiplier.
     """
-    declared = declared or {}
+    declared = declared or Multipliers()
     multipliers, decays = _named(recipe.lr_multipliers), _named(recipe.weight_decays)
     role_of: Mapping[str, str] = roles(model) if multipliers or decays else {}
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    groups: dict[tuple[float, float, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             role = role_of.get(name, "")
-            multiplier = multipliers.get(role, declared.get(name, 1.0))
-            groups.setdefault((multiplier, decays.get(role, recipe.weight_decay)), []).append(parameter)
+            multiplier = multipliers.get(role, declared.learning_rate.get(name, 1.0))
+            decay = decays.get(role, recipe.weight_decay * declared.weight_decay.get(name, 1.0))
+            groups.setdefault((multiplier, decay, declared.epsilon.get(name, 1.0)), []).append(parameter)
     return [
         {"params": parameters, "lr": recipe.lr * multiplier, "weight_decay": decay}
-        for (multiplier, decay), parameters in groups.items()
+        | ({"eps": EPSILON * epsilon} if recipe.optimizer in {"adam", "adamw"} else {})
+        for (multiplier, decay, epsilon), parameters in groups.items()
     ]
 
 

@@ -64,6 +64,23 @@ def model_refusal(recipe: Recipe, model: ModelTraits) -> str | None:
     return None
 
 
+def multiplier_refusal(recipe: Recipe) -> str | None:
+    """Return why a recipe cannot keep an initializer's multipliers exactly, beginning with the field; None if it can.
+
+    Multipliers that are part of a method stand for factors in the forward pass that are folded into the weights.
+    """
+    if not recipe.trains:
+        return None
+    for field in ("lr_multipliers", "weight_decays"):
+        if getattr(recipe, field) is not None:
+            return f"{field} would replace multipliers that are part of the method; leave it out"
+    if recipe.clip_norm is not None:
+        return "clip_norm compares gradients of all parameters, which the method scales differently; leave it out"
+    if recipe.optimizer == "adam" and recipe.weight_decay:
+        return "weight_decay of adam is scaled with the gradient, so the method does not cover it; use adamw"
+    return None
+
+
 def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
     """Return why a recipe cannot train a model on a task, in one line that begins with the field; None if it can."""
     return data_refusal(recipe, task, inputs) or model_refusal(recipe, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import torch
@@ -17,7 +17,7 @@ from initbench.data.dataset import Dataset, Samples
 from initbench.inputs import Inputs
 from initbench.json_values import json_values
 from initbench.tasks import Task
-from initbench.training.optimizer import Schedule, make_optimizer, make_parameter_groups
+from initbench.training.optimizer import Multipliers, Schedule, make_optimizer, make_parameter_groups
 from initbench.training.precision import compute_outputs
 from initbench.training.recipe import Precision, Recipe
 
@@ -150,7 +150,7 @@ class TrainingRun:
         dataset: Dataset,
         recipe: Recipe,
         seed: int,
-        learning_rate_multipliers: Mapping[str, float] | None,
+        multipliers: Multipliers,
         evaluate_on: EvaluatedSplit,
     ) -> None:
         self.memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
@@ -166,7 +166,7 @@ class TrainingRun:
         augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup, recipe.random_resized_crop)
         self.batches = TrainingBatches(dataset.train, recipe.batch_size, augmentation, seed)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = make_optimizer(make_parameter_groups(model, recipe, learning_rate_multipliers), recipe)
+        self.optimizer = make_optimizer(make_parameter_groups(model, recipe, multipliers), recipe)
         self.schedule = Schedule(recipe, len(self.batches))
         self.scheduler = LambdaLR(self.optimizer, self.schedule.factor)
         self.history: list[Entry] = []

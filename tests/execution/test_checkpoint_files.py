@@ -213,6 +213,11 @@ MADE_UP = [
         initialized(learning_rate_multipliers=None),
         "it is not a checkpoint: initialization.learning_rate_multipliers must",
     ),
+    (
+        initialized(weight_decay_multipliers={"0.weight": "x"}),
+        "it is not a checkpoint: initialization.weight_decay_mul",
+    ),
+    (initialized(epsilon_multipliers=3), "it is not a checkpoint: initialization.epsilon_multipliers must"),
     (initialized(history="long"), "it is not a checkpoint: initialization.history must be a list, got 'long'"),
     (
         initialized(cost={"forward": 10**30}),

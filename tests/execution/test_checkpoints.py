@@ -45,6 +45,13 @@ CASES = {
         {"architectures": [WRN | {"norm": "none"}], "initializers": ["fixup"], "recipe": {"epochs": 2}},
         (6,),
     ),
+    "the three multipliers of mup": (
+        {
+            "initializers": [{"name": "mup", "base_width": 2}],
+            "recipe": {"epochs": 2, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.1},
+        },
+        (6,),
+    ),
     "micro-batches and another memory format": (
         {
             "architectures": [WRN | {"norm": "batch"}],
@@ -146,6 +153,17 @@ def test_fixups_scalars_keep_their_rate(tmp_path):
     groups = loaded.state["optimizer"]["param_groups"]
     assert [group["initial_lr"] for group in groups] == [0.05, pytest.approx(0.005)]
     assert set(loaded.before["initialization"]["learning_rate_multipliers"].values()) == {0.1}
+
+
+def test_the_multipliers_of_mup_reach_the_optimizer(tmp_path):
+    """The mlp has a first, a hidden and an output layer; it is four times as wide as the base."""
+    spec, kept = spec_of("the three multipliers of mup"), settings(tmp_path / "checkpoints")
+    with pytest.raises(Killed):
+        run_trial(spec, checkpoints=KilledAt(kept, spec.id, 4))
+    loaded = TrialCheckpoints(kept, spec.id, "cpu")
+    loaded.load()
+    groups = {(g["initial_lr"], g["weight_decay"], g["eps"]) for g in loaded.state["optimizer"]["param_groups"]}
+    assert groups == {(0.01, 0.1, 1e-8), (0.0025, 0.4, 1e-8), (0.0025, 0.4, 4e-8)}
 
 
 def test_seconds_are_those_of_all_attempts(tmp_path):

@@ -22,7 +22,9 @@ LAWS = sorted(
     for name in INITIALIZERS.builtins
     if any(argument.name == "embedding_std" for argument in INITIALIZERS.get(name).arguments)
 )
-ANY_MODEL = [name for name in LAWS if name not in {"fixup", "layer_scale", "skipinit", "weight_norm"}]
+ANY_MODEL = [
+    name for name in LAWS if name not in {"completep", "fixup", "layer_scale", "mup", "skipinit", "weight_norm"}
+]
 
 
 class Words(nn.ModuleDict):

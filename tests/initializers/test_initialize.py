@@ -346,6 +346,12 @@ def test_the_record_is_json_and_says_why_a_number_is_missing():
     }
 
 
+def test_multipliers_of_decay_and_epsilon_are_in_the_json_if_there_are_any():
+    record = InitializationRecord("x", weight_decay_multipliers={"w": 2.0}, epsilon_multipliers={"w": 0.5})
+    assert record.to_json()["weight_decay_multipliers"] == {"w": 2.0}
+    assert record.to_json()["epsilon_multipliers"] == {"w": 0.5}
+
+
 def test_targets_are_part_of_the_batches():
     inputs, targets = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
     with pytest.raises(ArgumentError, match=r"^targets is an unknown key; give batches=\[\(inputs, targets\)\]$"):

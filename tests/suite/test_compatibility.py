@@ -367,3 +367,26 @@ def test_widths_and_biases_of_a_perceptron_are_crossed_list_by_list():
     result = planned(architectures=[mlp])
     found = [(t.architecture.arguments["widths"], t.architecture.arguments["bias"]) for t in result.trials]
     assert found == [([8, 4], True), ([8, 4], False), ([4, 8, 4], True), ([4, 8, 4], False)]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "reason"),
+    [
+        (
+            {"lr_multipliers": {"bias": 0.1}},
+            "mup: lr_multipliers would replace multipliers that are part of the method",
+        ),
+        ({"weight_decays": {"norm": 0.5}}, "mup: weight_decays would replace multipliers that are part of the method"),
+        ({"clip_norm": 1.0}, "mup: clip_norm compares gradients of all parameters, which the method scales"),
+        ({"optimizer": "adam", "weight_decay": 0.1}, "mup: weight_decay of adam is scaled with the gradient"),
+    ],
+)
+def test_recipes_that_would_change_multipliers_of_a_method(recipe, reason):
+    assert only_reason(initializers=["mup"], recipe=recipe).startswith(reason)
+    assert planned(initializers=["kaiming"], recipe=recipe).incompatible == ()
+
+
+def test_recipes_that_keep_multipliers_of_a_method():
+    for recipe in ({"weight_decay": 0.1}, {"optimizer": "adamw", "weight_decay": 0.1}, {"epochs": 0, "clip_norm": 1.0}):
+        assert planned(initializers=["mup"], recipe=recipe).incompatible == ()
+    assert only_reason(initializers=["completep"]).startswith("completep is for adam and adamw")

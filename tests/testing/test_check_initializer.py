@@ -17,7 +17,10 @@ from initbench.registry import INITIALIZERS, Initializer, register_initializer
 from initbench.testing import check_initializer, checks
 from initbench.testing.kit import PROPERTIES
 
-CHECKS = [check for name in sorted(INITIALIZERS.builtins) for check in checks(name)]
+# The models of the kit are 8 wide and have one block.
+NARROW = {"base_width": 4, "attention_heads": "more"}
+ARGUMENTS = {"mup": NARROW, "completep": NARROW | {"base_depth": 1}}
+CHECKS = [check for name in sorted(INITIALIZERS.builtins) for check in checks(name, **ARGUMENTS.get(name, {}))]
 
 
 def conforming(std: float = 1.0):

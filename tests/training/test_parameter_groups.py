@@ -12,7 +12,7 @@ from initbench.data.dataset import Dataset, Split, Splits
 from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs
 from initbench.training.loop import train
-from initbench.training.optimizer import make_parameter_groups, roles
+from initbench.training.optimizer import Multipliers, make_parameter_groups, roles
 from initbench.training.recipe import ByRole, Recipe
 
 N, FEATURES, CLASSES = 12, 4, 3
@@ -197,16 +197,59 @@ def test_the_recipe_comes_before_what_the_initializer_declares_and_leaves_the_re
     model = create_model("resnet", depth=8, norm="none", scheme="fixup", **SHAPE)
     record = initialize(model, "fixup", input_shape=(4, 3, 8, 8), num_classes=10)
     declared, role = record.learning_rate_multipliers, roles(model)
-    alone = rates(make_parameter_groups(model, Recipe(lr=0.5), declared), model)
+    alone = rates(make_parameter_groups(model, Recipe(lr=0.5), Multipliers(declared)), model)
     assert alone == rates(record.parameter_groups(0.5), model)
     assert {rate for name, rate in alone.items() if role[name] in {"scalar", "bias"}} == {0.05}
     # The rule of the authors, written in the recipe too, is not applied twice.
     again = Recipe(lr=0.5, lr_multipliers=ByRole(scalar=0.1, bias=0.1))
-    assert rates(make_parameter_groups(model, again, declared), model) == alone
+    assert rates(make_parameter_groups(model, again, Multipliers(declared)), model) == alone
     assert rates(make_parameter_groups(model, again), model) == alone  # and any other initializer gets it
     other = Recipe(lr=0.5, lr_multipliers=ByRole(bias=1.0))
     expected = {name: 0.5 if role[name] == "bias" else rate for name, rate in alone.items()}
-    assert rates(make_parameter_groups(model, other, declared), model) == expected
+    assert rates(make_parameter_groups(model, other, Multipliers(declared)), model) == expected
+
+
+def test_weight_decay_and_epsilon_have_multipliers_by_name():
+    """θ ← θ(1 − lr·a·λ·b) − lr·a·m̂ / (√v̂ + ε·c), with factors a, b and c of the initializer."""
+    recipe = Recipe(optimizer="adamw", epochs=3, batch_size=N, lr=0.05, weight_decay=0.2, schedule="constant")
+    names = [name for name, _ in network().named_parameters()]
+    factors = [{name: base**index for index, name in enumerate(names)} for base in (0.7, 1.3, 30.0)]
+    model, data = network(), dataset()
+    theta = {name: p.detach().clone() for name, p in model.named_parameters()}
+    declared = dict(zip(("learning_rate", "weight_decay", "epsilon"), factors, strict=True))
+    options = {f"{name}_multipliers": values for name, values in declared.items()}
+    assert not train(model, data, recipe, 0, **options).diverged
+    first, second = ({name: torch.zeros_like(p) for name, p in theta.items()} for _ in range(2))
+    for t in range(1, 4):
+        for name, g in gradients(theta, data.train).items():
+            a, b, c = (values[name] for values in factors)
+            first[name] = 0.9 * first[name] + 0.1 * g
+            second[name] = 0.999 * second[name] + 0.001 * g**2
+            step = (first[name] / (1 - 0.9**t)) / ((second[name] / (1 - 0.999**t)).sqrt() + 1e-8 * c)
+            theta[name] = theta[name] * (1 - 0.05 * a * 0.2 * b) - 0.05 * a * step
+    torch.testing.assert_close({n: p.detach() for n, p in model.named_parameters()}, theta, rtol=1e-10, atol=1e-12)
+
+
+def test_a_recipe_replaces_the_decay_of_a_role_whatever_the_multiplier():
+    model = network()
+    declared = Multipliers(weight_decay={"1.weight": 4.0, "1.bias": 4.0})
+    recipe = Recipe(weight_decay=0.1, weight_decays=ByRole(bias=0.03))
+    names = {id(p): name for name, p in model.named_parameters()}
+    groups = make_parameter_groups(model, recipe, declared)
+    decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
+    assert (decays["1.weight"], decays["1.bias"], decays["6.weight"], decays["6.bias"]) == (0.4, 0.03, 0.1, 0.03)
+
+
+def test_a_record_gives_groups_to_a_loop_of_ones_own():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 2))
+    record = initialize(model, "mup", base_width=2, input_shape=(1, 8), training_optimizer=("adam", 0.1))
+    groups = record.parameter_groups(0.1, weight_decay=0.5, epsilon=1e-8)
+    assert {(g["lr"], g["weight_decay"], g["eps"]): len(g["params"]) for g in groups} == {
+        (0.1, 0.5, 1e-8): 4,
+        (0.025, 2.0, 1e-8): 1,
+        (0.025, 2.0, 4e-8): 1,
+    }
+    assert {tuple(group) for group in record.parameter_groups(0.1)} == {("params", "lr")}
 
 
 def test_without_roles_there_is_one_group_and_frozen_parameters_are_in_none():
