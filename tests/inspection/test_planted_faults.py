@@ -51,7 +51,7 @@ def test_a_healthy_model(name):
 @pytest.mark.parametrize("architecture", ["mlp", "resnet"])
 def test_an_unusual_initializer_is_no_fault(initializer, architecture):
     model = create_model(architecture)
-    initialize(model, initializer, input_shape=(3, 32, 32))
+    initialize(model, initializer, inputs=torch.zeros(1, 3, 32, 32))
     assert audit(model, torch.zeros(1, 3, 32, 32)).findings == ()
 
 
