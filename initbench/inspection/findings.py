@@ -148,7 +148,7 @@ def _repeated_rows(summary: TensorSummary, summaries: Mapping[str, TensorSummary
         reason = f"{summary.zero_rows} of {rows} rows are zero: such units give no signal"
         return _finding("repeated_rows", summary, reason, expression)
     mirrored = [one for one in summaries.values() if one.negated_rows and one.role.is_weight]
-    if summary.negated_rows and len(mirrored) < 3:  # a mirrored initialization, such as looks-linear, mirrors many
+    if summary.negated_rows and len(mirrored) < 2:  # a mirrored initialization, such as looks-linear, mirrors several
         reason = f"{summary.negated_rows} of {rows} rows are another row times -1"
         return _finding("repeated_rows", summary, reason, expression)
     return None
@@ -160,7 +160,7 @@ def _low_rank(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding
         return None
     full = singular.shape[1]
     expression = "flatten(1).svd().S" if len(summary.role.shape) > 2 else "svd().S"
-    if summary.rank is not None and summary.rank < full:
+    if summary.rank is not None and summary.rank < full and not summary.negated_rows:
         return _finding("low_rank", summary, f"rank {summary.rank} of {full}", expression)
     rows = math.prod(summary.role.shape) // summary.role.blocks // full
     edge = summary.bulk_std * (math.sqrt(rows) + math.sqrt(full))
@@ -179,10 +179,12 @@ def is_clamped(summary: TensorSummary) -> bool:
     Args:
         summary: of the tensor.
     """
+    if not summary.outliers:
+        return False
     low, high = summary.quantiles[0], summary.quantiles[-1]
     rare = summary.outliers <= max(3, summary.entries / 2**21)
     extremes = {abs(value) for value in (low, high) if abs(value) > 8 * summary.bulk_std}
-    return bool(summary.outliers) and rare and extremes == {_CLAMPED}
+    return rare and extremes == {_CLAMPED}
 
 
 def _outliers(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:

@@ -18,6 +18,7 @@ from initbench.inspection.tensors import QUANTILES, TensorSummary, quantile_step
 
 FALSE_ALARMS = 0.01
 """The probability of refusing the true law of a role."""
+_ROUND_ENOUGH = 0.01  # relative standard error; above it, the first digit alone fits too often
 _FEWEST_SHAPED = 200  # entries; of fewer, 20 bins say nothing about the shape
 # Rounding moves the entries of a narrow type between bins; more entries than these would show it.
 _RESOLVED = {"bfloat16": 2**12}
@@ -348,14 +349,21 @@ def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: S
         )
         error = math.sqrt(2 / sum(degrees))
         top = _round(total / sum(degrees), error, as_square=formula.bottom in _SQUARES)
-        if formula.bottom == "branches" and (error > 0.01 or len(f"{math.sqrt(top):.4g}".lstrip("0.")) > 1):
-            return None  # any constant is some number over √branches; a round one is meant
+        if formula.bottom == "branches":
+            plain = _round(total / sum(degrees) / sizes[0], error, as_square=True)
+            if error > _ROUND_ENOUGH or _digits(top) > 1 or _digits(plain) == 1:
+                return None  # any deviation is some number over √branches: it is meant if only that number is round
     law = NamedLaw(shape, formula, top, _text(shape, formula, top, samples[0].role.role))
     for other in before:
         pairs = [(law.variance(sample) or 0.0, other.variance(sample) or 0.0) for sample in samples]
-        if other.shape is shape and all(math.isclose(*pair, rel_tol=1e-6) for pair in pairs):
+        again = formula.top is None or formula.remark
+        if again and other.shape is shape and all(math.isclose(*pair, rel_tol=1e-6) for pair in pairs):
             return None
     return law
+
+
+def _digits(square: float) -> int:
+    return len(f"{math.sqrt(square):.4g}".replace(".", "").strip("0"))
 
 
 def _round(value: float, error: float, *, as_square: bool) -> float:

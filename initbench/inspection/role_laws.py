@@ -111,17 +111,19 @@ def family_of(summary: TensorSummary) -> str:
     singular = summary.singular_values
     if singular is None or singular.shape[1] < 2:
         return "random"
-    least, largest = float(singular.min()), float(singular.max())
-    if largest - least > _ORTHOGONAL.get(summary.dtype, 1e-3) * largest:
+    largest = float(singular.max())
+    positive = singular > 1e-6 * largest  # a kernel with one tap that has more outputs than inputs has others
+    if largest - float(singular[positive].min()) > _ORTHOGONAL.get(summary.dtype, 1e-3) * largest:
         return "random"
     gain = f"{largest:.3g}"
-    matrices = singular.shape[0] if singular.shape[0] == summary.role.blocks else summary.role.blocks
-    ones = matrices * singular.shape[1]
-    if summary.zeros == summary.entries - ones:
+    shape = summary.role.shape
+    channels = min(shape[0], shape[1])
+    if summary.role.blocks == 1 and summary.zeros == summary.entries - channels:
         return "identity" if gain == "1" and summary.quantiles[0] == 0 else f"signed permutation × {gain}"
-    outputs_by_inputs = math.prod(summary.role.shape[:2])
-    if len(summary.role.shape) > 2 and summary.zeros >= summary.entries - outputs_by_inputs > 0:
+    if len(shape) > 2 and summary.zeros >= summary.entries - shape[0] * shape[1] > 0:
         return f"delta-orthogonal, gain {gain}"
+    if not bool(positive.all()):
+        return "random"
     return f"orthogonal, gain {gain}"
 
 
@@ -259,7 +261,9 @@ def _of_another_family(samples: Sequence[Sample]) -> list[Exceptional]:
     for members in groups.values():
         families: dict[str, list[Sample]] = {}
         for sample in members:
-            families.setdefault(family_of(sample.summary), []).append(sample)
+            family = family_of(sample.summary)
+            is_isometry = family.startswith(("identity", "signed", "delta", "orthogonal"))
+            families.setdefault("orthogonal" if is_isometry else family, []).append(sample)
         usual = max(families, key=lambda family: len(families[family]))
         others = [sample for family, few in families.items() if family != usual for sample in few]
         if len(families[usual]) >= _FEWEST_SIBLINGS and len(others) <= _MOST_LEFT_OUT * len(members):

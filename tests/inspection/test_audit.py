@@ -79,6 +79,15 @@ def test_what_is_refused():
         audit(nn.Linear(3, 3, device="meta"))
 
 
+def test_tensors_without_finite_entries_or_without_any():
+    model = nn.Linear(20, 20)
+    model.nothing, model.scale = nn.Parameter(torch.zeros(0, 3)), nn.Parameter(torch.tensor(2.0))
+    nn.init.constant_(model.weight, math.nan)
+    result = audit(model)
+    assert [(finding.kind, finding.tensors) for finding in result.findings] == [("not_finite", ("weight",))]
+    json.dumps(result.to_json(), allow_nan=False)
+
+
 def test_complex_parameters_are_said_to_be_left_out():
     model = nn.Linear(20, 20)
     model.phase = nn.Parameter(torch.zeros(3, dtype=torch.complex64))

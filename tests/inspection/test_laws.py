@@ -105,3 +105,12 @@ def test_one_tensor_in_ten_stands_out():
     assert [one.sample.role.name for one in exceptional] == ["4.weight"]
     assert (exceptional[0].family, exceptional[0].siblings) == ("N(0, 0.1²)", 9)
     assert [len(row.tensors) for row in rows] == [9, 1]
+
+
+def test_a_square_weight_has_all_the_laws_that_its_fans_allow():
+    """On a square layer fan-in is fan-out: He's two modes are one law, and so are LeCun's and Xavier's."""
+    torch.manual_seed(1)
+    role = TensorRole("weight", (200, 200), "linear", fan_in=200, fan_out=200)
+    summary = summarize(nn.init.kaiming_normal_(torch.empty(200, 200)), role)
+    texts = [law.text for law in fitting_laws(list(samples_of([summary]).values()))]
+    assert texts[:2] == [f"N(0, 2/{fan}), kaiming_normal_, {fan}, relu" for fan in ("fan_in", "fan_out")]

@@ -3,8 +3,9 @@
 import healthy_models
 import planted_faults
 import pytest
+import torch
 
-from initbench import audit
+from initbench import audit, create_model, initialize
 from initbench.inspection.source import model_source
 
 QUICK = ("mlp", "resnet", "gpt")
@@ -44,6 +45,14 @@ def test_a_planted_fault_in_a_model_of_a_library(fault, tmp_path):
 @pytest.mark.parametrize("name", ["timm/vit_tiny_patch16_224", "torchvision/squeezenet1_1", "resnet"])
 def test_a_healthy_model(name):
     assert audit(model_source(name)).findings == ()
+
+
+@pytest.mark.parametrize("initializer", ["kaiming", "orthogonal", "delta_orthogonal", "looks_linear", "zero"])
+@pytest.mark.parametrize("architecture", ["mlp", "resnet"])
+def test_an_unusual_initializer_is_no_fault(initializer, architecture):
+    model = create_model(architecture)
+    initialize(model, initializer, inputs=torch.zeros(1, 3, 32, 32))
+    assert audit(model, torch.zeros(1, 3, 32, 32)).findings == ()
 
 
 @pytest.mark.slow
