@@ -80,8 +80,8 @@ def completep(
         attention_heads: what grows with the width, more heads or wider ones, see `mup`.
 
     Raises:
-        ArgumentError: base_width or base_depth is below 1, alpha is not between 0.5 and 1, std, gain or embedding_std is
-            not a finite number above 0, or std is given with a gain.
+        ArgumentError: base_width or base_depth is below 1, alpha is not between 0.5 and 1, std, gain or embedding_std
+            is not a finite number above 0, or std is given with a gain.
     """
     check_count("base_width", base_width)
     check_count("base_depth", base_depth)
