@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
-from small_gpt import gpt
+from small_gpt import gpt, next_token_loss, tokens
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
@@ -173,18 +174,30 @@ def test_zero_readout_and_query():
     assert record.learning_rate_multipliers["h.0.attn.c_q.weight"] == 0.5
 
 
-def test_wider_heads_divide_the_scores_by_their_size():
-    """Weights and biases of queries have the multiplier 1/√m, which makes q·k/√d of q·k/d times √d_base."""
-    more, wider = gpt(tied=False, width=32), gpt(tied=False, width=32)
-    first = mup(more, base_width=8, attention_heads="more")
-    second = mup(wider, base_width=8, attention_heads="wider")
-    queries = {f"h.{block}.attn.c_q" for block in range(2)}
-    for name, p in wider.named_parameters():
-        layer = name.rpartition(".")[0]
-        factor = 0.5 if layer in queries else 1.0
-        torch.testing.assert_close(p, factor * more.get_parameter(name))
-        for ours, plain, power in zip(multipliers(second), multipliers(first), (1, -1, -1), strict=True):
-            assert ours.get(name, 1.0) == plain.get(name, 1.0) * factor**power
+@pytest.mark.parametrize("kind", ["adamw", "sgd"])
+def test_wider_heads_divide_the_scores_by_their_size(kind, monkeypatch):
+    """The factor 1/√m of the queries makes q·k/√d of √d_base·q·k/d, at every step (float64, sums in another order)."""
+    recipe = Recipe(optimizer=kind, lr=1e-3 if kind == "adamw" else 0.1, weight_decay=0.1)
+    models = {heads: gpt(tied=False, width=32).double() for heads in ("more", "wider")}  # 2 heads of 16, in the base 4
+    losses = {"more": [], "wider": []}
+    inputs, targets = tokens()
+    attention = functional.scaled_dot_product_attention
+    for heads, model in models.items():
+        scale = math.sqrt(4) / 16 if heads == "more" else None
+        scaled = partial(attention, scale=scale)
+        monkeypatch.setattr(functional, "scaled_dot_product_attention", scaled)
+        with monkeypatch.context() as unscaled:
+            unscaled.setattr(functional, "scaled_dot_product_attention", attention)
+            record = mup(model, kind, base_width=8, attention_heads=heads)
+        optimizer = make_optimizer(make_parameter_groups(model, recipe, Multipliers(*multipliers(record))), recipe)
+        for _ in range(10):
+            optimizer.zero_grad()
+            loss = next_token_loss(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            losses[heads].append(loss.item())
+    assert losses["wider"] == pytest.approx(losses["more"], abs=1e-12)
+    assert losses["wider"][-1] < losses["wider"][0]
 
 
 def test_depthwise_convolutions_do_not_grow_in_their_inputs():
