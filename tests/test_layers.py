@@ -19,6 +19,7 @@ LAYERS = [
     {"differentiation"},
     {"probes"},
     {"training", "initializers"},
+    {"inspection"},
     {"comparing"},
     {"statistics"},
     {"claims"},
