@@ -77,19 +77,21 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
         InitbenchError: a parameter is lazy or on the meta device, or the file of laws is refused.
     """
     untouched: frozenset[str] | None = None
+    calls: InitializerCalls | None = None
     if isinstance(model, ModelSource):
-        calls = InitializerCalls()
-        with calls:
+        watching = InitializerCalls()
+        with watching:
             built = model.build()
-        if model.weights is None:
-            untouched = calls.untouched(built)
-        if inputs is None and model.inputs is not None:
-            inputs = zero_inputs(model.inputs, built)
+        calls = watching if model.weights is None else None
     else:
         built = model
     parameters = dict(built.named_parameters())
     for name, parameter in parameters.items():
         _check(name, parameter)
+    if isinstance(model, ModelSource) and inputs is None and model.inputs is not None:
+        inputs = zero_inputs(model.inputs, built)
+    if calls is not None:
+        untouched = calls.untouched(built)
     notes = []
     structure = None
     try:

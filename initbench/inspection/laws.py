@@ -326,9 +326,10 @@ def fitting_laws(samples: Sequence[Sample], false_alarms: float = FALSE_ALARMS) 
     return sorted(laws, key=lambda law: _complexity(law, role))
 
 
-def _complexity(law: NamedLaw, role: str) -> tuple[bool, bool, bool]:
+def _complexity(law: NamedLaw, role: str) -> tuple[bool, bool, bool, bool]:
     free = law.formula.top is None and law.formula.bottom != "branches"
-    return free, not free and not law.formula.name(law.shape, role), law.shape not in {NORMAL, UNIFORM}
+    name = law.formula.name(law.shape, role)
+    return free, not free and not name, not name.startswith("PyTorch's default"), law.shape not in {NORMAL, UNIFORM}
 
 
 def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: Sequence[NamedLaw]) -> NamedLaw | None:

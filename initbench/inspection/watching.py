@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 _MODULES = str(Path(nn.__file__).parent / "modules")
@@ -39,7 +40,7 @@ class InitializerCalls(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__") and name != "requires_grad_")
         written = args[0] if args else keywords.get("tensor")  # torch.nn.init passes its tensor by this name
-        if writes and torch.is_tensor(written) and written.device.type != "meta":
+        if writes and torch.is_tensor(written) and written.device.type != "meta" and not is_lazy(written):
             self._by_default[_storage(written)] = _inside_reset_parameters()
         return result
 

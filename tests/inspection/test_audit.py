@@ -75,6 +75,8 @@ def test_a_model_that_does_not_run_is_audited_by_the_types_of_its_modules():
 def test_what_is_refused():
     with pytest.raises(InitbenchError, match="weight is lazy: run the model once"):
         audit(nn.LazyLinear(3))
+    with pytest.raises(InitbenchError, match="weight is lazy: run the model once"):
+        audit(ModelSource("lazy", lambda: nn.LazyLinear(3)))
     with pytest.raises(InitbenchError, match="weight is on the meta device"):
         audit(nn.Linear(3, 3, device="meta"))
 
