@@ -9,7 +9,19 @@ from importlib.util import find_spec
 from initbench.errors import UnknownNameError
 
 _OF_SUITE = (
-    *("PIL", "jinja2", "mlflow", "pandas", "ray", "sklearn", "statsmodels", "timm", "tokenizers", "torchvision"),
+    *(
+        "PIL",
+        "jinja2",
+        "mlflow",
+        "pandas",
+        "ray",
+        "safetensors",
+        "sklearn",
+        "statsmodels",
+        "timm",
+        "tokenizers",
+        "torchvision",
+    ),
     "vl_convert",
 )
 EXTRA_OF = {**dict.fromkeys(_OF_SUITE, "suite"), "transformers": "hf"}

@@ -40,6 +40,7 @@ def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | N
     reads_optimizer=True,
     refuses=_refuses,
     sets_rates=True,
+    smoke={"base_width": 1, "base_depth": 1, "attention_heads": "more"},  # fits the small networks of smoke runs
     reference="Dey et al., Don't be lazy: CompleteP enables compute-efficient deep transformers, 2025, Table 1; "
     "Yang et al., Tensor Programs VI: Feature Learning in Infinite-Depth Neural Networks, 2023 (alpha 0.5)",
 )

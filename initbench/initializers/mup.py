@@ -25,6 +25,7 @@ from initbench.registry import register_initializer
     "mup",
     reads_optimizer=True,
     sets_rates=True,
+    smoke={"base_width": 1, "attention_heads": "more"},  # fits the small networks of smoke runs
     reference="Yang et al., Tensor Programs V: Tuning Large Neural Networks via Zero-Shot Hyperparameter Transfer, "
     "2022, Tables 3 and 8",
 )

@@ -267,6 +267,7 @@ class _Look:
     ) -> None:
         self._given, self._seeds, self._dataset, self._quotient = model, seeds, dataset, quotient
         self._built: dict[int, nn.Module] = {}
+        self._copy: nn.Module | None = None
         self._notes: list[str] = []
         first = self._build(0)
         check_storage(first)
@@ -314,7 +315,7 @@ class _Look:
         if initializer is None:
             self._built.clear()  # it is the only row: one model at a time is in memory
             return model
-        model = copy.deepcopy(model)
+        model = self._copied(model)
         given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)
         name, arguments = given.pop("name"), given
         if INITIALIZERS.get(name).traits.data == "real" and self._dataset is None and "data" not in arguments:
@@ -335,6 +336,14 @@ class _Look:
             )
         self._notes = [str(warning.message) for warning in noted]
         return model
+
+    def _copied(self, model: nn.Module) -> nn.Module:
+        """Return the copy that all initializers work on, with a model's values: a new one each time would cost more."""
+        if self._copy is None:
+            self._copy = copy.deepcopy(model)
+        else:
+            self._copy.load_state_dict(model.state_dict())
+        return self._copy
 
 
 def _real_batches(dataset: Dataset, seed: int, batch_size: int) -> Any:

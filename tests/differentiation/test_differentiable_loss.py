@@ -153,5 +153,6 @@ def test_no_other_part_of_the_library_switches_how_an_operation_is_computed():
         for word in ("(TorchFunctionMode)", "sdpa_kernel(", "ContextVar(")
         if word in path.read_text(encoding="utf-8")
     }
-    # The conformance kit, the recording of a run and the probe of branches watch operations, and replace none.
-    assert found - {"testing", "structure", "probes"} == {"differentiation"}
+    # The conformance kit, the recording of a run, the probe of branches and the inspection of a model watch operations,
+    # and replace none.
+    assert found - {"testing", "structure", "probes", "inspection"} == {"differentiation"}

@@ -14,6 +14,7 @@ GPT = {"name": "gpt", "depth": 1, "width": 8, "heads": 2}
 METAINIT = {"name": "metainit", "steps": 2, "batch_size": 4}
 GRADINIT = {"name": "gradinit", "iterations": 3, "batch_size": 4}
 LSUV = {"name": "lsuv", "batch_size": 8}
+COMPLETEP = {"base_depth": 1, "alpha": 0.5}
 SMALL = {"batch_size": 4, "batches": 2}
 
 DRAWN = [
@@ -85,6 +86,18 @@ SUITES = {
         "architectures": GPT,
         "probes": [{"name": name} | SMALL for name in ("gradient_quotient", "signal_by_depth", "initial_loss")],
         "recipe": STEP | {"epochs": 0},
+    },
+    "parametrizations": {
+        "dataset": TEXT,
+        "architectures": GPT | {"tied": False},
+        "initializers": [
+            {"name": name, "zero_readout": True, "zero_query": True, "attention_heads": heads, "embedding_std": 0.1}
+            | base
+            | scale
+            for name, base in (("mup", {"base_width": 4}), ("completep", {"base_width": 4, **COMPLETEP}))
+            for heads, scale in (("more", {"std": 0.1}), ("wider", {"gain": 1.4}))
+        ],
+        "recipe": STEP | {"optimizer": "adamw", "weight_decay": 0.1},
     },
     "options_of_gpt": {
         "dataset": TEXT,
