@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from initbench.reporting.every_question import *  # noqa: F403 - the one list of questions
-    from initbench.reporting.model_page import model_answers as model_answers
     from initbench.reporting.report import write_report as write_report
     from initbench.reporting.results import read_results as read_results
 
-_OTHERS = {"model_answers": "model_page", "read_results": "results", "write_report": "report"}
+_OTHERS = {"read_results": "results", "write_report": "report"}
 
 
 def __getattr__(name: str) -> Any:

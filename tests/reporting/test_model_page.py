@@ -9,7 +9,7 @@ from torch import nn
 import initbench
 from initbench.errors import InitbenchError
 from initbench.inspection.fingerprint import fingerprint
-from initbench.reporting.model_page import write_model_page
+from initbench.reporting.model_page import model_answers, write_model_page
 
 
 def network():
@@ -38,7 +38,7 @@ def test_the_page_of_an_audit_has_its_findings_first_then_laws_then_tensors(tmp_
         "What does each tensor hold?",
     ]
     assert text.index(result.findings[0].kind) < text.index("Which laws")
-    findings, laws, tensors = initbench.reporting.model_answers(result)
+    findings, laws, tensors = model_answers(result)
     assert list(findings.frame["kind"]) == [finding.kind for finding in result.findings]
     assert set(laws.frame["role"]) == {row.role for row in result.roles}
     assert list(tensors.frame["std"]) == [tensor.std for tensor in result.tensors]
@@ -46,7 +46,7 @@ def test_the_page_of_an_audit_has_its_findings_first_then_laws_then_tensors(tmp_
 
 def test_the_page_of_a_difference_has_the_pair_that_differs_first(tmp_path):
     result = initbench.diff(fingerprint(lambda _: network(), name="a"), fingerprint(faulty, name="b"))
-    [answer] = initbench.reporting.model_answers(result)
+    [answer] = model_answers(result)
     assert answer.frame["a"][0] == "2.weight"
     assert "constant" in answer.frame["kinds"][0]
     assert "2.weight" in page_of(result, tmp_path)
@@ -54,7 +54,7 @@ def test_the_page_of_a_difference_has_the_pair_that_differs_first(tmp_path):
 
 def test_the_page_of_a_check_has_a_row_for_each_initializer_and_both_profiles(tmp_path):
     result = initbench.check(network(), initializers=["kaiming", "xavier"], seeds=2)
-    [answer] = initbench.reporting.model_answers(result)
+    [answer] = model_answers(result)
     assert list(answer.frame["initializer"]) == ["kaiming", "xavier"]
     assert [figure.name for figure in answer.figures] == ["output", "gradient"]
     text = page_of(result, tmp_path)
