@@ -83,7 +83,7 @@ class Outcome:
 
 
 def methods(schemes: list[str]) -> list[Method]:
-    """Return each initializer on its own scheme, without those of a base network, and kaiming on every scheme."""
+    """Return each initializer but those with a base network on its own scheme, and kaiming on every scheme."""
     names = [name for name in INITIALIZERS.names() if name not in OF_A_BASE]
     own = [Method(name, INITIALIZERS.get(name).traits.scheme or STANDARD) for name in names]
     return own + [Method("kaiming", scheme) for scheme in schemes]

@@ -88,7 +88,7 @@ def timm_model(
 
 
 def _check_patches(built: nn.Module, model: str) -> None:
-    """Raise an ArgumentError if patches do not cover the image, of which timm would drop the right and lower edge."""
+    """Raise an ArgumentError if patches do not cover the image; timm would drop its right and lower edge."""
     from timm.layers import PatchEmbed
 
     patches = getattr(built, "patch_embed", None)

@@ -93,7 +93,7 @@ def check(
 
 
 def _for_data(source: Any, data: str, arguments: list[str] | None) -> Any:
-    """Return the source of an architecture for the inputs and outputs of a dataset; that of a function as it is."""
+    """Return the source of an architecture for the inputs and outputs of a dataset; a function's source stays."""
     from initbench.data.load import load_dataset
     from initbench.inspection.source import model_source
 

@@ -97,7 +97,7 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
     try:
         structure = find_structure(built, inputs)
     except InitbenchError as error:
-        notes.append(f"roles are those of the modules' types, because the model did not run: {error} (--input)")
+        notes.append(f"roles come from module types, because the model did not run: {error} (--input)")
     roles = roles_of(built, structure)
     readable = {name: role for name, role in roles.items() if not complex_or_quantized(parameters[name])}
     if len(readable) < len(roles):

@@ -30,7 +30,7 @@ _LARGEST_GAIN = 10.0  # √(mean square of outputs / mean square of inputs); the
 _LARGEST_MEAN = 0.3  # of a standard deviation
 _LARGEST_NORM = 2.0  # of the norm that independent entries have
 _MOST_SUBNORMAL = 0.01  # of the entries
-_CLAMPED = 2.0  # where `torch.nn.init.trunc_normal_` cuts unless it is told otherwise
+_CLAMPED = 2.0  # where `torch.nn.init.trunc_normal_` cuts by default
 
 
 @dataclass(frozen=True)

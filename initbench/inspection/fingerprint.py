@@ -135,7 +135,7 @@ class Fingerprint:
             where: the file, for messages.
 
         Raises:
-            InitbenchError: the data are not those of a fingerprint; it names the first key that is wrong.
+            InitbenchError: the data are no fingerprint; it names the first key that is wrong.
         """
         prefix = f"{where}: " if where else ""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
