@@ -34,7 +34,6 @@ from initbench.models.kernels import float32_products
 from initbench.models.state import evaluate_but_batch_norm, forked_rng, preserved
 from initbench.probes.gradient_quotient import (
     epsilon_floor,
-    fraction_below_epsilon,
     is_saturated,
     quotient_and_gradients,
 )
@@ -379,10 +378,11 @@ def gradient_quotient_of(model: nn.Module, pairs: Pairs, objective: Objective, s
             evaluate_but_batch_norm(model, "train")
             losses = losses_of(model, batch, objective.function(seed), None)
             value, gradients = quotient_and_gradients(model, losses, over, _EPSILON)
-            entries = flatten(gradients, over)
-            fraction = float(fraction_below_epsilon(entries))
+            # One tensor at a time: a vector of all entries costs more than its count. Unused parameters count as zeros.
+            large = sum(int((gradient.abs() >= _EPSILON).sum()) for gradient in gradients if gradient is not None)
+            fraction = 1 - large / sum(parameter.numel() for parameter in over)
             # The floor, one more pass over all entries, matters only if most of them are below ε.
-            floor = float(epsilon_floor(entries)) if fraction > 0.5 else 0.0
+            floor = float(epsilon_floor(flatten(gradients, over))) if fraction > 0.5 else 0.0
     except (InitbenchError, RuntimeError):
         return None
     return Quotient(float(value), is_saturated(float(value), fraction, floor))
