@@ -16,10 +16,11 @@ from scipy.stats import norm
 from initbench.arguments import nearest
 from initbench.errors import InitbenchError
 from initbench.inspection.findings import Finding
-from initbench.inspection.laws import FALSE_ALARMS, SHAPES, Sample, mean_p, scale_deviations, shape_p
+from initbench.inspection.laws import FALSE_ALARMS, Sample, mean_p, scale_deviations, shape_p
 from initbench.inspection.role_laws import family_of
+from initbench.inspection.shapes import NORMAL, TRUNCATED, UNIFORM
 
-_SHAPES = {"normal": SHAPES[0], "uniform": SHAPES[1], "truncated_normal": SHAPES[2]}
+_SHAPES = {"normal": NORMAL, "uniform": UNIFORM, "truncated_normal": TRUNCATED}
 _NUMBERS = {"normal": "std", "uniform": "bound", "truncated_normal": "std", "constant": "value", "orthogonal": "gain"}
 LAWS = (*_NUMBERS, "zeros", "ones")
 _SIZES = ("fan_in", "fan_out", "branches", "block")

@@ -9,11 +9,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from scipy.special import ndtr
 from scipy.stats import chi2
 
-from initbench.initializers.truncated_normal import kept_deviation
 from initbench.inspection.roles import TensorRole
+from initbench.inspection.shapes import (
+    NORMAL,
+    SHAPES,
+    UNIFORM,
+    Shape,
+    digits,
+    round_to_error,
+    with_number,
+    with_variance,
+)
 from initbench.inspection.tensors import QUANTILES, TensorSummary, quantile_step
 
 FALSE_ALARMS = 0.01
@@ -22,45 +30,6 @@ _ROUND_ENOUGH = 0.01  # relative standard error; above it, the first digit alone
 _FEWEST_SHAPED = 200  # entries; of fewer, 20 bins say nothing about the shape
 # Rounding moves the entries of a narrow type between bins; more entries than these would show it.
 _RESOLVED = {"bfloat16": 2**12}
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A distribution of mean 0 and standard deviation 1.
-
-    Attributes:
-        name: ``normal``, ``uniform`` or ``truncated normal``.
-        symbol: ``N`` or ``U``.
-        excess_kurtosis: m₄/m₂² - 3.
-        distribution: its distribution function.
-        largest: the largest entry.
-    """
-
-    name: str
-    symbol: str
-    excess_kurtosis: float
-    distribution: Callable[[float], float]
-    largest: float = math.inf
-
-
-def _truncated(bound: float) -> Shape:
-    kept = kept_deviation(bound)
-    inside = math.erf(bound / math.sqrt(2))
-    density = math.exp(-bound * bound / 2) / math.sqrt(2 * math.pi)
-    fourth = 3 * kept**2 - 2 * bound**3 * density / inside  # E[z⁴] = 3 E[z²] - 2b³φ(b)/(2Φ(b) - 1)
-
-    def distribution(value: float) -> float:
-        cut = min(max(value * kept, -bound), bound)
-        return float((ndtr(cut) - ndtr(-bound)) / inside)
-
-    return Shape(f"truncated normal, cut at {bound:g}σ", "N", fourth / kept**4 - 3, distribution, bound / kept)
-
-
-NORMAL = Shape("normal", "N", 0.0, lambda value: float(ndtr(value)))
-UNIFORM = Shape(
-    "uniform", "U", -1.2, lambda value: min(max((value / math.sqrt(3) + 1) / 2, 0.0), 1.0), largest=math.sqrt(3)
-)
-SHAPES = (NORMAL, UNIFORM, _truncated(2), _truncated(3))
 
 
 @dataclass(frozen=True)
@@ -349,11 +318,17 @@ def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: S
             weight * sample.variance * size for weight, sample, size in zip(degrees, samples, sizes, strict=True)
         )
         error = math.sqrt(2 / sum(degrees))
-        top = _round(total / sum(degrees), error, as_square=formula.bottom in _SQUARES)
-        if formula.bottom == "branches":
-            plain = _round(total / sum(degrees) / sizes[0], error, as_square=True)
-            if error > _ROUND_ENOUGH or _digits(top) > 1 or _digits(plain) == 1:
-                return None  # any deviation is some number over √branches: it is meant if only that number is round
+        top = total / sum(degrees)
+        if formula.bottom in _SQUARES:
+            number, plain = (
+                round_to_error(math.sqrt(variance) * shape.unit, 1.25 * error) for variance in (top, top / sizes[0])
+            )
+            # Any deviation is some number over √branches: that is meant if only this number is round.
+            if formula.bottom == "branches" and (error > _ROUND_ENOUGH or digits(number) > 1 or digits(plain) == 1):
+                return None
+            top = (number / shape.unit) ** 2
+        else:
+            top = round_to_error(top, 2.5 * error)
     law = NamedLaw(shape, formula, top, _text(shape, formula, top, samples[0].role.role))
     for other in before:
         pairs = [(law.variance(sample) or 0.0, other.variance(sample) or 0.0) for sample in samples]
@@ -363,31 +338,9 @@ def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: S
     return law
 
 
-def _digits(square: float) -> int:
-    return len(f"{math.sqrt(square):.4g}".replace(".", "").strip("0"))
-
-
-def _round(value: float, error: float, *, as_square: bool) -> float:
-    """Return the number with as few digits as its relative standard error allows; a square of such a number."""
-    if as_square:
-        return _round(math.sqrt(value), error / 2, as_square=False) ** 2
-    for digits in range(1, 6):
-        rounded = float(f"{value:.{digits}g}")
-        if abs(rounded / value - 1) <= 2.5 * error:
-            return rounded
-    return value
-
-
 def _text(shape: Shape, formula: Formula, top: float, role: str) -> str:
-    square = formula.bottom in _SQUARES
-    below = f"/{formula.bottom}" if formula.bottom else ""
-    if shape is UNIFORM and square:
-        text = f"U(±{math.sqrt(3 * top):.4g}{below.replace('/', '/√')})"
-    elif shape is UNIFORM:
-        text = f"U(±1/√{formula.bottom})" if math.isclose(3 * top, 1) else f"U(±√({3 * top:.4g}{below}))"
+    if formula.bottom in _SQUARES:
+        text = with_number(shape, math.sqrt(top) * shape.unit, formula.bottom)
     else:
-        fraction = {1 / 3: f"1/(3 {formula.bottom})", 0.4: f"2/(5 {formula.bottom})"}.get(top, f"{top:.4g}{below}")
-        variance = f"{math.sqrt(top):.4g}²{below}" if square and top != 1 else fraction
-        cut = "" if shape is NORMAL else shape.name.removeprefix("truncated normal,")
-        text = f"N(0, {variance}){cut}"
+        text = with_variance(shape, top, formula.bottom)
     return ", ".join(part for part in (text, formula.name(shape, role), formula.remark) if part)

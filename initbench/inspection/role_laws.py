@@ -12,7 +12,6 @@ from scipy.stats import norm
 
 from initbench.inspection.laws import (
     FALSE_ALARMS,
-    SHAPES,
     NamedLaw,
     Sample,
     bin_excesses,
@@ -21,6 +20,7 @@ from initbench.inspection.laws import (
     scale_deviations,
     shape_p,
 )
+from initbench.inspection.shapes import SHAPES
 from initbench.inspection.tensors import TensorSummary
 
 _LEAST_DEVIATION = 0.2  # of a standard deviation from its siblings' law; less does not matter to training
