@@ -20,10 +20,10 @@ from scipy.stats import t as student
 
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
-from initbench.inspection.fingerprint import Build, Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
+from initbench.inspection.fingerprint import Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
 from initbench.inspection.law import is_orthogonal, law_in_words
 from initbench.inspection.matching import layout, match
-from initbench.inspection.source import model_source
+from initbench.inspection.source import Build
 from initbench.inspection.tensors import QUANTILES
 
 KINDS = ("missing_tensor", "shape", "location", "scale", "distribution", "dependence", "constant", "tied")
@@ -108,7 +108,7 @@ class Difference:
         return "\n".join(_lines(self))
 
 
-Side = Fingerprint | Build | str
+Side = Fingerprint | Build
 
 
 def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Difference:
@@ -158,7 +158,7 @@ def _fingerprint(side: Side, seeds: int) -> Fingerprint:
         return read_fingerprint(side)
     if isinstance(side, Fingerprint):
         return side
-    return fingerprint(model_source(side) if isinstance(side, str) else side, seeds=seeds)
+    return fingerprint(side, seeds=seeds)
 
 
 def _notes(a: Fingerprint, b: Fingerprint, *, by_name: bool) -> Iterator[str]:

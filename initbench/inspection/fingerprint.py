@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -20,10 +19,8 @@ from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.files import read_text, write_text
 from initbench.inputs import Inputs
 from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_of
-from initbench.inspection.source import ModelSource
+from initbench.inspection.source import Build, as_source
 from initbench.inspection.tensors import TensorSummary, singular_values, summarize
-from initbench.models import random_state
-from initbench.randomness import derive_seed
 from initbench.structure.find import find_structure
 
 FORMAT = "initbench fingerprint 1"
@@ -166,18 +163,14 @@ def _check(tensor: TensorFingerprint, seeds: int, prefix: str) -> None:
         raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has impossible values")
 
 
-Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource
-"""What builds a model: a function, with the seed as its argument or with none, or a `ModelSource`."""
-
-
 def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None = None, name: str = "") -> Fingerprint:
     """Build a model at several seeds and return the laws of its tensors.
 
     The numbers are rounded to seven digits. The models, and the caller's random state, are left as they are.
 
     Args:
-        build: returns a new model. A function with a required argument, or one called ``seed``, gets the seed; torch's
-            global generators, too, are seeded before each call.
+        build: a function that returns a new model, a model source or its name. A function with a required argument, or
+            one called ``seed``, gets the seed; torch's global generators, too, are seeded before each call.
         seeds: the number of models, at least 2.
         inputs: one sample or an example batch, on which the first model runs once to show the roles of its tensors. The
             default is the source's, or a shape that the first layer accepts; if that fails, roles are those of module
@@ -191,47 +184,16 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
     check_count("seeds", seeds)
     if seeds < 2:
         raise ArgumentError(f"must be at least 2, because a law shows only in several models, got {seeds}", "seeds")
-    builder = _builder(build)
-    default_inputs = build.inputs if isinstance(build, ModelSource) else None
+    source = as_source(build)
     measured: list[list[_Measured]] = []
     for seed in range(seeds):
-        model = builder(seed)
+        model = source.build(seed)
         if not measured:
-            roles, note = _roles(model, default_inputs if inputs is None else inputs, given=inputs is not None)
+            roles, note = _roles(model, source.inputs if inputs is None else inputs, given=inputs is not None)
             versions = _versions(model)
         measured.append([_measure(*part) for part in _parts(model, roles)])
     tensors = tuple(_tensor_fingerprint(list(of_seeds), roles) for of_seeds in zip(*measured, strict=True))
-    known_as = build.name if isinstance(build, ModelSource) else getattr(build, "__qualname__", type(build).__name__)
-    return Fingerprint(name or known_as, seeds, tensors, versions, note)
-
-
-def _builder(build: Build) -> Callable[[int], nn.Module]:
-    """Return a function that builds the model of a seed and leaves the caller's random state unchanged."""
-    if isinstance(build, ModelSource):
-        return build.build
-    if isinstance(build, nn.Module) or not callable(build):
-        raise ArgumentError(f"must be a function that returns a new model, is {type(build).__name__}", "build")
-    by_position, by_name = _takes_seed(build)
-    called: Any = build
-
-    def built(seed: int) -> nn.Module:
-        with random_state.forked(torch.get_default_device(), seed=derive_seed(seed, "weights", "construction")):
-            model = called(seed) if by_position else called(seed=seed) if by_name else called()
-        if not isinstance(model, nn.Module):
-            raise ArgumentError(f"must return a torch.nn.Module, returned {type(model).__name__}", "build")
-        return model
-
-    return built
-
-
-def _takes_seed(build: Callable[..., nn.Module]) -> tuple[bool, bool]:
-    """Return whether a function has a required argument, and whether it has one called ``seed``."""
-    try:
-        arguments = inspect.signature(build).parameters
-    except ValueError:  # some builtins have no signature
-        return False, False
-    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    return any(one.default is one.empty and one.kind in positional for one in arguments.values()), "seed" in arguments
+    return Fingerprint(name or source.name, seeds, tensors, versions, note)
 
 
 def _roles(model: nn.Module, inputs: Inputs | Tensor | None, *, given: bool) -> tuple[dict[str, TensorRole], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from initbench.plugins import first_line
 from initbench.randomness import derive_seed
 from initbench.registry import ARCHITECTURES
 
+Function = Callable[[int], nn.Module] | Callable[[], nn.Module]
+
 
 @dataclass(frozen=True)
 class ModelSource:
@@ -29,14 +32,15 @@ class ModelSource:
 
     Attributes:
         name: as the user wrote it, such as ``timm/resnet18`` or ``package.module:function``.
-        construct: returns a new model; its random numbers come from torch's global generators.
+        construct: returns a new model. A function with a required argument, or one called ``seed``, gets the seed;
+            torch's global generators, too, are seeded before each call.
         inputs: one sample of its inputs; None if only the model itself can tell.
         weights: a file with a state dict that every built model gets.
         outputs: number of classes, or of tokens; None if unknown.
     """
 
     name: str
-    construct: Callable[[], nn.Module]
+    construct: Function
     inputs: Inputs | None = None
     weights: Path | None = None
     outputs: int | None = None
@@ -49,12 +53,53 @@ class ModelSource:
             InitbenchError: the model cannot be built, or the weights do not fit it.
         """
         with random_state.forked(torch.get_default_device(), seed=derive_seed(seed, "weights", "construction")):
-            model = self.construct()
+            model = _call_with_seed(self.construct, seed)
         if self.weights is not None:
             if not self._state:
                 self._state.update(read_weights(self.weights))
             load_weights(model, self._state, str(self.weights))
         return model
+
+
+def _call_with_seed(function: Callable[..., nn.Module], seed: int) -> nn.Module:
+    try:
+        arguments = inspect.signature(function).parameters
+    except ValueError:  # some builtins have no signature
+        return function()
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    if any(one.default is one.empty and one.kind in positional for one in arguments.values()):
+        return function(seed)
+    return function(seed=seed) if "seed" in arguments else function()
+
+
+Build = Function | ModelSource | str
+"""What builds a model: a function, with the seed as its argument or with none, a `ModelSource`, or a model's name."""
+
+
+def as_source(build: Build, argument: str = "build") -> ModelSource:
+    """Return the source of what builds a model.
+
+    Args:
+        build: a function, as in `ModelSource`; a source, which is returned; or a name, see `model_source`.
+        argument: the name of the caller's argument, for messages.
+
+    Raises:
+        InitbenchError: there is no such model, or `build` is something else.
+    """
+    if isinstance(build, ModelSource):
+        return build
+    if isinstance(build, str):
+        return model_source(build)
+    if isinstance(build, nn.Module) or not callable(build):
+        raise ArgumentError(f"must be a function that returns a new model, is {type(build).__name__}", argument)
+
+    def construct(seed: int) -> nn.Module:
+        model = _call_with_seed(build, seed)
+        if not isinstance(model, nn.Module):
+            raise ArgumentError(f"must return a torch.nn.Module, returned {type(model).__name__}", argument)
+        return model
+
+    return ModelSource(getattr(build, "__name__", type(build).__name__), construct)
 
 
 def model_source(
