@@ -17,6 +17,7 @@ from initbench.cli.model_options import (
     Vocabulary,
     Weights,
     arguments_of,
+    components_of,
     inputs_of,
     kinds_of,
     source_of,
@@ -38,7 +39,10 @@ def check(
     vocabulary: Vocabulary = None,
     initializer: Annotated[
         list[str] | None,
-        typer.Option(help="Judge the model after each of these, instead of as built.", metavar="NAME,..."),
+        typer.Option(
+            help="Judge the model after each of these, instead of as built: kaiming,orthogonal[gain=2].",
+            metavar="NAME,...",
+        ),
     ] = None,
     classes: Annotated[
         int | None, typer.Option(min=2, help="Number of classes, if the function does not tell.", metavar="N")
@@ -81,11 +85,11 @@ def check(
     from initbench.inspection.verdicts import KINDS
 
     kinds = kinds_of(fail_on, tuple(kind for kind in KINDS if kind != "healthy"))
-    names = [name.strip() for given in initializer or [] for name in given.split(",") if name.strip()]
+    initializers = components_of(initializer, "--initializer")
     source = source_of(model, arguments, input_shape, vocabulary, weights)
     if data is not None:
         source = _for_data(source, data, arguments)
-    found = check_model(source, initializers=names, seeds=seeds, outputs=classes, data=data)
+    found = check_model(source, initializers=initializers, seeds=seeds, outputs=classes, data=data)
     write_page(html, model, found)
     print_json(found.to_json()) if json else _print(found)
     if kinds & found.kinds:

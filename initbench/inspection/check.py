@@ -21,7 +21,7 @@ from initbench.data.dataset import Dataset
 from initbench.data.load import load_dataset
 from initbench.differentiation.gradients import flatten, trainable_parameters
 from initbench.differentiation.micro_batches import losses_of
-from initbench.errors import InitbenchError, InitializationError
+from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs
 from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_inputs, objective_of
@@ -221,36 +221,43 @@ def check(
         quotient: whether to measure the gradient quotient, at the first seed.
 
     Raises:
-        InitbenchError: there is no such model, initializer or dataset.
+        InitbenchError: there is no such model, initializer or dataset, or an argument of the initializer is refused.
         InitializationError: the model does not run on the inputs, or has parameters without storage.
     """
     check_count("seeds", seeds)
-    dataset = None if data is None else _dataset(data)
+    dataset = None if data is None else load_dataset(*_name_and_arguments(data))
     if dataset is not None:
         inputs, outputs = dataset.inputs, dataset.outputs
     if isinstance(model, str):
         model = model_source(model, inputs=inputs, outputs=outputs if ":" not in model else None)
     labels: dict[str, str | Mapping[str, Any] | None] = {_label(given): given for given in initializers}
     labels = labels or {AS_BUILT: None}
-    for given in labels.values():
+    for label, given in labels.items():
         if given is not None:
-            INITIALIZERS.get(given if isinstance(given, str) else given["name"])
+            _check_initializer(label, given)
     look = _Look(model, seeds, inputs, outputs, dataset, quotient)
     rows = tuple(look.row(label, given) for label, given in labels.items())
     return Check(look.name, look.inputs, look.objective.name, None if dataset is None else dataset.name, rows)
 
 
 def _label(given: str | Mapping[str, Any]) -> str:
+    name, arguments = _name_and_arguments(given)
+    return name + (f"[{', '.join(f'{key}={value}' for key, value in arguments.items())}]" if arguments else "")
+
+
+def _check_initializer(label: str, given: str | Mapping[str, Any]) -> None:
+    name, arguments = _name_and_arguments(given)
+    initializer = INITIALIZERS.get(name)
+    try:
+        initializer.call(initializer.resolve(arguments))
+    except ArgumentError as error:
+        raise InitbenchError(f"{label}: {error}") from None
+
+
+def _name_and_arguments(given: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if isinstance(given, str):
-        return given
-    arguments = ", ".join(f"{key}={value}" for key, value in given.items() if key != "name")
-    return f"{given['name']}[{arguments}]" if arguments else str(given["name"])
-
-
-def _dataset(data: str | Mapping[str, Any]) -> Dataset:
-    if isinstance(data, str):
-        return load_dataset(data, {})
-    return load_dataset(data["name"], {key: value for key, value in data.items() if key != "name"})
+        return given, {}
+    return given["name"], {key: value for key, value in given.items() if key != "name"}
 
 
 class _Look:
@@ -316,8 +323,7 @@ class _Look:
             self._built.clear()  # it is the only row: one model at a time is in memory
             return model
         model = self._copied(model)
-        given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)
-        name, arguments = given.pop("name"), given
+        name, arguments = _name_and_arguments(initializer)
         if INITIALIZERS.get(name).traits.data == "real" and self._dataset is None and "data" not in arguments:
             raise InitializationError("it needs real data: give a dataset (data, --data)")
         real = None if self._dataset is None else partial(_real_batches, self._dataset, seed)
