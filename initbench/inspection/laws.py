@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from scipy.stats import chi2
 
@@ -63,7 +62,7 @@ class Sample:
         return self.summary.bulk_std**2
 
     def degrees(self, shape: Shape) -> float:
-        """Return the degrees of freedom ν of a χ² law whose relative spread, √(2/ν), is that of the variance."""
+        """Return the degrees of freedom ν of a χ² law with the relative spread of the variance, √(2/ν)."""
         return 2 * self.summary.entries / (shape.excess_kurtosis + 2)
 
 
@@ -99,88 +98,62 @@ class Formula:
 
     Attributes:
         top: the number; None if it is estimated.
-        bottom: the size, such as ``fan_in``; empty for 1.
-        size: its value; None if the tensor has none.
-        names: symbol of a shape → the familiar name.
-        remark: how the size is counted, if not as usual.
+        bottom: the size: ``fan_in``, ``fan_out``, ``(fan_in + fan_out)``, ``branches`` or ``block``; empty for 1.
+        normal: the familiar name of a normal law with this variance; empty if there is none.
+        uniform: the familiar name of a uniform law.
         only: the roles in which the name is familiar; all if empty.
+        stored: whether fans are counted as `torch.nn.init` counts them.
     """
 
     top: float | None
-    bottom: str
-    size: Callable[[Sample], float | None]
-    names: tuple[tuple[str, str], ...] = ()
-    remark: str = ""
+    bottom: str = ""
+    normal: str = ""
+    uniform: str = ""
     only: tuple[str, ...] = ()
+    stored: bool = False
+
+    @property
+    def is_square(self) -> bool:
+        """Whether the law is written with a deviation or bound, not with the variance."""
+        return self.bottom in {"", "block", "branches"}
+
+    def size(self, sample: Sample) -> float | None:
+        """Return the size of a tensor; None if it has none."""
+        if self.is_square:
+            return {"": 1, "block": sample.block, "branches": sample.branches}[self.bottom]
+        fan_in, fan_out = (sample.stored_fans or (None, None)) if self.stored else (sample.fan_in, sample.fan_out)
+        if fan_in is None or fan_out is None:
+            return None
+        return {"fan_in": fan_in, "fan_out": fan_out}.get(self.bottom, fan_in + fan_out)
 
     def name(self, shape: Shape, role: str) -> str:
-        """Return the familiar name, empty if there is none.
-
-        Args:
-            shape: of the entries.
-            role: of the tensors.
-        """
-        if self.only and role not in self.only:
-            return ""
-        return next((name for symbol, name in self.names if symbol == shape.symbol), "")
+        """Return the familiar name of a law of tensors of a role; empty if there is none."""
+        familiar = not self.only or role in self.only
+        return (self.uniform if shape is UNIFORM else self.normal) if familiar else ""
 
 
-def _one(_: Sample) -> float:
-    return 1.0
-
-
-def _fans(fan_in: int, fan_out: int, *, stored: bool = False) -> Callable[[Sample], float | None]:
-    def size(sample: Sample) -> float | None:
-        fans = sample.stored_fans if stored else (sample.fan_in, sample.fan_out)
-        if fans is None or fans[0] is None or fans[1] is None:
-            return None
-        return fan_in * fans[0] + fan_out * fans[1]
-
-    return size
-
-
-def _named(normal: str = "", uniform: str = "") -> tuple[tuple[str, str], ...]:
-    return tuple((shape, name) for shape, name in (("N", normal), ("U", uniform)) if name)
-
-
-_DEFAULT = _named(uniform="PyTorch's default, kaiming_uniform_ with a=√5")
-_OF_FANS: tuple[tuple[float, str, tuple[int, int], tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
-    (1 / 3, "fan_in", (1, 0), _DEFAULT, ()),
-    (2, "fan_in", (1, 0), _named("kaiming_normal_, fan_in, relu", "kaiming_uniform_, fan_in, relu"), ()),
-    (2, "fan_out", (0, 1), _named("kaiming_normal_, fan_out, relu", "kaiming_uniform_, fan_out, relu"), ()),
-    (2, "(fan_in + fan_out)", (1, 1), _named("xavier_normal_", "xavier_uniform_"), ()),
-    (1, "fan_in", (1, 0), _named("LeCun, kaiming_normal_ linear", "LeCun, kaiming_uniform_ linear"), ()),
-    (1, "fan_out", (0, 1), _named("kaiming_normal_, fan_out, linear", "kaiming_uniform_, fan_out, linear"), ()),
-    (
-        1 / 3,
-        "fan_out",
-        (0, 1),
-        _named(uniform="PyTorch's default of recurrent layers"),
-        ("recurrent", "recurrent bias"),
-    ),
-    (0.4, "fan_in", (1, 0), _named("small init"), ()),
+_CONSTANT = Formula(None)
+_EMBEDDING = Formula(1.0, "", "PyTorch's default of embeddings", only=("embedding",))
+_OF_FANS = (
+    Formula(1 / 3, "fan_in", uniform="PyTorch's default, kaiming_uniform_ with a=√5"),
+    Formula(2, "fan_in", "kaiming_normal_, fan_in, relu", "kaiming_uniform_, fan_in, relu"),
+    Formula(2, "fan_out", "kaiming_normal_, fan_out, relu", "kaiming_uniform_, fan_out, relu"),
+    Formula(2, "(fan_in + fan_out)", "xavier_normal_", "xavier_uniform_"),
+    Formula(1, "fan_in", "LeCun, kaiming_normal_ linear", "LeCun, kaiming_uniform_ linear"),
+    Formula(1, "fan_out", "kaiming_normal_, fan_out, linear", "kaiming_uniform_, fan_out, linear"),
+    Formula(1 / 3, "fan_out", uniform="PyTorch's default of recurrent layers", only=("recurrent", "recurrent bias")),
+    Formula(0.4, "fan_in", "small init"),
 )
-_CONSTANTS = (
-    Formula(1.0, "", _one, _named("PyTorch's default of embeddings"), only=("embedding",)),
-    Formula(None, "", _one),
-)
-_SQUARES = {"", "block", "branches"}
 FORMULAS = (
-    _CONSTANTS[0],
-    Formula(None, "branches", lambda sample: sample.branches),
-    *(Formula(top, bottom, _fans(*fans), names, only=only) for top, bottom, fans, names, only in _OF_FANS),
-    *(
-        Formula(top, bottom, _fans(*fans, stored=True), names, "fans as torch.nn.init counts them", only)
-        for top, bottom, fans, names, only in _OF_FANS
-    ),
-    _CONSTANTS[1],
-    Formula(None, "fan_in", _fans(1, 0)),
-    Formula(None, "fan_out", _fans(0, 1)),
-    Formula(None, "(fan_in + fan_out)", _fans(1, 1)),
-    Formula(None, "block", lambda sample: sample.block),
+    _EMBEDDING,
+    Formula(None, "branches"),
+    *_OF_FANS,
+    *(replace(formula, stored=True) for formula in _OF_FANS),
+    _CONSTANT,
+    *(Formula(None, bottom) for bottom in ("fan_in", "fan_out", "(fan_in + fan_out)", "block")),
 )
 # The laws of biases that occur: constants, and PyTorch's, by the fan-in of the weight beside them.
-BIAS_FORMULAS = tuple(formula for formula in FORMULAS if formula in _CONSTANTS or formula.top == 1 / 3)
+BIAS_FORMULAS = tuple(formula for formula in FORMULAS if formula in {_EMBEDDING, _CONSTANT} or formula.top == 1 / 3)
 
 
 @dataclass(frozen=True)
@@ -200,17 +173,9 @@ class NamedLaw:
     text: str
 
     def variance(self, sample: Sample) -> float | None:
-        """Return the variance of a tensor; None if the law does not apply to it.
-
-        Args:
-            sample: the tensor.
-        """
+        """Return the variance of a tensor; None if the law does not apply to it."""
         size = self.formula.size(sample)
         return self.top / size if size else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the law as it is printed, and its numbers."""
-        return {"law": self.text, "shape": self.shape.name, "variance": self.top, "over": self.formula.bottom}
 
 
 def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
@@ -319,7 +284,7 @@ def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: S
         )
         error = math.sqrt(2 / sum(degrees))
         top = total / sum(degrees)
-        if formula.bottom in _SQUARES:
+        if formula.is_square:
             number, plain = (
                 round_to_error(math.sqrt(variance) * shape.unit, 1.25 * error) for variance in (top, top / sizes[0])
             )
@@ -332,15 +297,16 @@ def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: S
     law = NamedLaw(shape, formula, top, _text(shape, formula, top, samples[0].role.role))
     for other in before:
         pairs = [(law.variance(sample) or 0.0, other.variance(sample) or 0.0) for sample in samples]
-        again = formula.top is None or formula.remark
+        again = formula.top is None or formula.stored
         if again and other.shape is shape and all(math.isclose(*pair, rel_tol=1e-6) for pair in pairs):
             return None
     return law
 
 
 def _text(shape: Shape, formula: Formula, top: float, role: str) -> str:
-    if formula.bottom in _SQUARES:
+    if formula.is_square:
         text = with_number(shape, math.sqrt(top) * shape.unit, formula.bottom)
     else:
         text = with_variance(shape, top, formula.bottom)
-    return ", ".join(part for part in (text, formula.name(shape, role), formula.remark) if part)
+    remark = "fans as torch.nn.init counts them" if formula.stored else ""
+    return ", ".join(part for part in (text, formula.name(shape, role), remark) if part)
