@@ -1,4 +1,4 @@
-"""What each tensor of a model holds: roles, laws, and what is wrong."""
+"""The audit of a model: roles, laws and faults of its tensors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError, InitializationError
 from initbench.inspection.expectations import read_expectations, unexpected
 from initbench.inspection.findings import KINDS, Finding, findings_of, is_clamped
+from initbench.inspection.grouping import grouped
 from initbench.inspection.laws import samples_of
 from initbench.inspection.role_laws import Exceptional, RoleLaw, role_laws
-from initbench.inspection.roles import complex_or_quantized, roles_from_names, roles_of, siblings
+from initbench.inspection.roles import complex_or_quantized, roles_from_names, roles_of
 from initbench.inspection.source import ModelSource, opened_weights
 from initbench.inspection.tensors import TensorSummary, summarize
 from initbench.inspection.watching import InitializerCalls
@@ -26,13 +28,13 @@ from initbench.structure.find import Structure, find_structure
 
 @dataclass(frozen=True)
 class Audit:
-    """What the tensors of a model hold; ``print`` shows the findings and the laws.
+    """The contents of a model's tensors; ``print`` shows the findings and the laws.
 
     Attributes:
-        findings: what is wrong, the most serious first.
+        findings: the faults, the most serious first.
         roles: the laws of each role.
         tensors: the values of each tensor, in the order in which the model runs.
-        notes: what was not examined, or is known only in part.
+        notes: tensors that were not examined, and facts that are known only in part.
     """
 
     findings: tuple[Finding, ...]
@@ -41,9 +43,12 @@ class Audit:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        number = len(self.findings)
-        head = f"{number} finding{'s' if number > 1 else ''}" if number else "no findings"
-        return "\n".join([head, *map(str, self.findings), *map(str, self.roles), *self.notes])
+        return "\n".join([self.head, *map(str, self.findings), *map(str, self.roles), *self.notes])
+
+    @property
+    def head(self) -> str:
+        """The number of findings in words."""
+        return counted(len(self.findings), "finding") if self.findings else "no findings"
 
     def to_json(self) -> dict[str, Any]:
         """Return the audit as JSON."""
@@ -60,7 +65,7 @@ Declared = str | Path | Sequence[Mapping[str, Any]]
 
 
 def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declared | None = None) -> Audit:
-    """Return what each tensor of a model really holds, and what is wrong with it. Nothing is trained.
+    """Return the roles, laws and faults of a model's tensors. Nothing is trained.
 
     Tensors are grouped by role (see `find_structure`), and a role's law is named if all its tensors have the shape,
     mean and standard deviations of that law: a true law is refused with a probability of 1 %. Siblings are tensors of
@@ -77,21 +82,17 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
         InitbenchError: a parameter is lazy or on the meta device, or the file of laws is refused.
     """
     untouched: frozenset[str] | None = None
-    calls: InitializerCalls | None = None
     if isinstance(model, ModelSource):
-        watching = InitializerCalls()
-        with watching:
+        with InitializerCalls() as calls:
             built = model.build()
-        calls = watching if model.weights is None else None
     else:
         built = model
     parameters = dict(built.named_parameters())
     for name, parameter in parameters.items():
         _check(name, parameter)
-    if isinstance(model, ModelSource) and inputs is None and model.inputs is not None:
-        inputs = zero_inputs(model.inputs, built)
-    if calls is not None:
-        untouched = calls.untouched(built)
+    if isinstance(model, ModelSource):
+        untouched = calls.untouched(built) if model.weights is None else None
+        inputs = zero_inputs(model.inputs, built) if inputs is None and model.inputs is not None else inputs
     notes = []
     structure = None
     try:
@@ -147,8 +148,8 @@ def _audit(
     samples = samples_of(summaries)
     rows: list[RoleLaw] = []
     exceptional: list[Exceptional] = []
-    for role, members in siblings(summary.role for summary in summaries):
-        laws, standing_out = role_laws(role, [samples[member.name] for member in members])
+    for role, members in grouped(samples.values(), lambda sample: sample.role.role).items():
+        laws, standing_out = role_laws(role, members)
         rows += laws
         exceptional += standing_out
     if untouched is not None:
