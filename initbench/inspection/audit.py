@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError, InitializationError
 from initbench.inspection.expectations import read_expectations, unexpected
 from initbench.inspection.findings import KINDS, Finding, findings_of, is_clamped
@@ -48,7 +47,8 @@ class Audit:
     @property
     def head(self) -> str:
         """The number of findings in words."""
-        return counted(len(self.findings), "finding") if self.findings else "no findings"
+        number = len(self.findings)
+        return f"{number} finding{'s' if number > 1 else ''}" if number else "no findings"
 
     def to_json(self) -> dict[str, Any]:
         """Return the audit as JSON."""

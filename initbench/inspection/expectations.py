@@ -17,7 +17,7 @@ from initbench.arguments import nearest
 from initbench.errors import InitbenchError
 from initbench.inspection.findings import Finding
 from initbench.inspection.laws import FALSE_ALARMS, Sample, mean_p, scale_deviations, shape_p
-from initbench.inspection.role_laws import family_of
+from initbench.inspection.role_laws import family_in_words, family_of
 from initbench.inspection.shapes import NORMAL, TRUNCATED, UNIFORM
 
 _SHAPES = {"normal": NORMAL, "uniform": UNIFORM, "truncated_normal": TRUNCATED}
@@ -195,12 +195,12 @@ def _problem(sample: Sample, expectation: Expectation, level: float) -> str | No
     family = family_of(summary) if summary.quantiles else "without finite entries"
     if law in {"zeros", "ones", "constant"}:
         equal = summary.constant is not None and math.isclose(summary.constant, number, rel_tol=1e-6)
-        return None if equal else f"it is {_what(family, sample)}"
+        return None if equal else f"it is {family_in_words(summary)}"
     if law == "orthogonal":
         singular = summary.singular_values
         gain = None if singular is None else float(singular.max())
         is_orthogonal = "orthogonal" in family or family == "identity"
-        return None if is_orthogonal and gain and abs(gain / number - 1) < 1e-3 else f"it is {_what(family, sample)}"
+        return None if is_orthogonal and gain and abs(gain / number - 1) < 1e-3 else f"it is {family_in_words(summary)}"
     if family != "random":
         return f"it is {family}"
     shape = _SHAPES[law]
@@ -213,7 +213,3 @@ def _problem(sample: Sample, expectation: Expectation, level: float) -> str | No
     if shape_p([sample], shape) < level:
         return f"the entries are not {law.replace('_', ' ')}"
     return None
-
-
-def _what(family: str, sample: Sample) -> str:
-    return f"random, σ {sample.summary.std:.3g}" if family == "random" else family

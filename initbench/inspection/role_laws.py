@@ -115,6 +115,12 @@ def family_of(summary: TensorSummary) -> str:
     return f"orthogonal, gain {gain}"
 
 
+def family_in_words(summary: TensorSummary) -> str:
+    """Return the family, and the deviation of random entries."""
+    family = family_of(summary)
+    return f"random, σ {summary.std:.3g}" if family == "random" else family
+
+
 def role_laws(role: str, samples: Sequence[Sample]) -> tuple[list[RoleLaw], list[Exceptional]]:
     """Return the laws of a role's tensors, and the tensors that stand out.
 
