@@ -31,7 +31,7 @@ from initbench.inspection.verdicts import KINDS, Verdict, judge
 from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
 from initbench.models.kernels import float32_products
-from initbench.models.state import evaluate_but_batch_norm, forked_rng, preserved
+from initbench.models.state import check_storage, evaluate_but_batch_norm, forked_rng, preserved
 from initbench.probes.gradient_quotient import (
     epsilon_floor,
     fraction_below_epsilon,
@@ -354,13 +354,6 @@ class _Look:
 
 def _real_batches(dataset: Dataset, seed: int, batch_size: int) -> Any:
     return endless_batches(dataset.train, batch_size, generator(seed, "tuner_batches", "real"))
-
-
-def check_storage(model: nn.Module) -> None:
-    """Raise an InitializationError if parameters have no values yet."""
-    for name, parameter in model.named_parameters():
-        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
-            raise InitializationError(f"{name} has no storage yet: give the model a device, or one forward pass")
 
 
 def _common(verdicts: Sequence[Verdict]) -> Verdict:

@@ -137,8 +137,8 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
     compared = [_compare(one, other) for one, other in pairs]
     p_values = [test.p for tests in compared for test in tests if test.p is not None]
     limit = _holm(p_values, false_alarms)
-    levels = (1 - false_alarms / max(len(p_values), 1) / 2, _POWER)
-    critical = sum(map(float, student.ppf(levels, first.seeds + second.seeds - 2)))
+    law = student(first.seeds + second.seeds - 2)
+    critical = float(law.ppf(1 - false_alarms / max(len(p_values), 1) / 2) + law.ppf(_POWER))
     return Difference(
         first.name,
         second.name,

@@ -21,6 +21,8 @@ from initbench.inputs import Inputs
 from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_of
 from initbench.inspection.source import Build, as_source
 from initbench.inspection.tensors import TensorSummary, singular_values, summarize
+from initbench.models.batches import zero_inputs
+from initbench.models.state import check_storage
 from initbench.structure.find import find_structure
 
 FORMAT = "initbench fingerprint 1"
@@ -173,9 +175,8 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
             one called ``seed``, gets the seed; torch's global generators, too, are seeded before each call.
         seeds: the number of models, at least 2.
         inputs: one sample or an example batch, on which the first model runs once to show the roles of its tensors. The
-            default is the source's, or a shape that the first layer accepts; if that fails, roles are those of module
-            types.
-        name: the model's name in reports; the default is that of the source or function.
+            default is the source's, or a shape that the first layer accepts; if that fails, module types decide.
+        name: the model's name in reports; the default is the name of the source or function.
 
     Raises:
         InitbenchError: a model cannot be built, has no parameters or holds NaN, or parameters change with the seed.
@@ -197,24 +198,17 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
 
 
 def _roles(model: nn.Module, inputs: Inputs | Tensor | None, *, given: bool) -> tuple[dict[str, TensorRole], str]:
+    check_storage(model)
     for name, parameter in model.named_parameters():
-        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
-            raise InitbenchError(f"{name} has no storage yet: give the model a device, or one forward pass")
         if complex_or_quantized(parameter):
             raise InitbenchError(f"{name} is {parameter.dtype}; fingerprints are of real floating-point numbers")
     try:
-        structure = find_structure(model, _example(model, inputs) if isinstance(inputs, Inputs) else inputs)
+        structure = find_structure(model, zero_inputs(inputs, model) if isinstance(inputs, Inputs) else inputs)
     except InitializationError as error:
         if given:
             raise
         return roles_of(model, None), f"roles are those of module types, because the model did not run: {error}"
     return roles_of(model, structure), ""
-
-
-def _example(model: nn.Module, inputs: Inputs) -> Tensor:
-    like = next(model.parameters(), torch.empty(0))
-    dtype = like.dtype if inputs.vocabulary is None else torch.int64
-    return torch.zeros(1, *inputs.shape, dtype=dtype, device=like.device)
 
 
 def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[TensorRole, str, Tensor]]:
@@ -237,16 +231,14 @@ def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[
             yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), role=kind, blocks=blocks), part, third
 
 
-_Measured = tuple[TensorSummary, str, list[float]]
-"""The summary of a tensor, the name of its part if it is fused, and its spectrum: see `_spectrum`."""
+_Measured = tuple[TensorSummary, str, list[float]]  # with the part's name of a fused tensor, and with `_spectrum`
 
 
 def _measure(role: TensorRole, part: str, tensor: Tensor) -> _Measured:
     summary = summarize(tensor, role, matrices=False)
     if summary.not_finite:
         raise InitbenchError(f"{role.name} holds NaN or infinite entries, which have no law")
-    has_spectrum = role.is_weight and summary.std > 0
-    return summary, part, _spectrum(role.matrices(tensor)) if has_spectrum else []
+    return summary, part, _spectrum(role.matrices(tensor)) if role.is_weight and summary.std > 0 else []
 
 
 def _tensor_fingerprint(measured: list[_Measured], roles: Mapping[str, TensorRole]) -> TensorFingerprint:
@@ -318,7 +310,7 @@ def write_fingerprint(path: str | Path, fingerprint: Fingerprint) -> None:
 
     Args:
         path: the file.
-        fingerprint: what it will hold.
+        fingerprint: the laws.
     """
     data = fingerprint.to_json()
     head = json.dumps({key: data[key] for key in data if key != "tensors"}, indent=1, ensure_ascii=False)
