@@ -115,8 +115,8 @@ class Objective:
     Attributes:
         name: ``classification``, ``language_modelling``, or ``projection``: the mean over samples of the outputs'
             product with fixed standard normal directions, each output divided by the root of its size.
-        outputs: number of classes or tokens; for a projection, of tokens if one of several outputs has their number.
-        logits: the position of that output among all; 0 if there is one.
+        outputs: number of classes or tokens; None if unknown.
+        logits: the position of the output with the logits among several outputs.
     """
 
     name: str

@@ -118,7 +118,7 @@ class Row:
 
     @property
     def loss_over_chance(self) -> float | None:
-        """The median over seeds of the loss relative to that of a uniform prediction; None if that is unknown."""
+        """The median over seeds of the loss relative to the loss of a uniform prediction; None if unknown."""
         losses = _median([signals.loss for signals in self.seeds])
         return None if losses is None or not self.chance else losses / self.chance
 
@@ -161,7 +161,7 @@ class Check:
     Attributes:
         model: its name.
         inputs: describes one sample.
-        objective: what was differentiated: the loss of a task, or ``projection``, a random projection of the outputs.
+        objective: the differentiated number: the loss of a task, or ``projection``, a random projection of the outputs.
         data: the dataset of the inputs; None for random ones.
         rows: one for each initializer, in the order given.
     """

@@ -41,7 +41,7 @@ class Expectation:
     Attributes:
         role: pattern of roles, such as ``linear*``; None for all.
         name: pattern of names, such as ``blocks.*.fc2.weight``; None for all.
-        law: one of `LAWS`.
+        law: see `LAWS`.
         number: the law's number, or a formula of it in ``fan_in``, ``fan_out``, ``branches`` and ``block``.
     """
 

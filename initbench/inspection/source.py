@@ -116,7 +116,7 @@ def model_source(
         name: a registered architecture, such as ``timm/resnet18``, ``hf/gpt2`` or ``wrn``, or
             ``package.module:function``, where the function returns a model; the current folder is searched, too.
         arguments: arguments of the architecture or function.
-        inputs: one sample of the inputs. For an architecture the default is its library's own size: that of the
+        inputs: one sample of the inputs. For an architecture the default is its library's own size, as in the
             published model.
         outputs: number of classes or tokens of an architecture; the default is its library's own.
         weights: a file with a state dict, loaded safely: no code in it runs.
@@ -247,7 +247,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 @contextmanager
 def opened_weights(path: Path) -> Iterator[tuple[dict[str, tuple[int, ...]], Callable[[str], Tensor]]]:
-    """Open a weights file and give the sizes of its tensors, and a function that reads one of them.
+    """Open a weights file and give the sizes of its tensors, and a function that reads a tensor by its name.
 
     Raises:
         InitbenchError: see `read_weights`.

@@ -25,10 +25,10 @@ LOSS = 2.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a model's signals say.
+    """The verdict on a model's signals.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: see `KINDS`.
         sentence: says where and by how much.
     """
 

@@ -73,7 +73,7 @@ class Widths:
 
     Attributes:
         model: its name.
-        argument: the one that sets the width.
+        argument: the argument that sets the width.
         widths: its values.
         optimizer: ``adam`` or ``sgd``.
         lr: its learning rate, the same at all widths.
@@ -116,7 +116,7 @@ def scale_width(
     """Fit how the outputs of each layer, and their change by the first steps, scale with the width.
 
     In the standard parametrization, updates of later hidden layers grow as width^1 with Adam and width^½ with SGD at
-    the first step, and those of logits as width^1; in muP (Yang et al., Tensor Programs V, 2022) all exponents are 0.
+    the first step, and updates of logits as width^1; in muP (Yang et al., Tensor Programs V, 2022) all exponents are 0.
 
     Args:
         model: an architecture, or ``package.module:function``.
