@@ -198,6 +198,8 @@ def _off_centre(summary: TensorSummary) -> Finding | None:
     return _finding("off_centre", summary, reason, "mean()")
 
 
+# An N(0, 1) embedding that is tied to the head is no finding: T5 has one and divides the head's inputs by √width, so
+# the values alone do not show whether logits are large. `check` sees it in the loss.
 def _scale(summary: TensorSummary) -> Finding | None:
     fan_in = summary.role.fan_in
     if fan_in is None or summary.constant is not None:
