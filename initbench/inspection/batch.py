@@ -175,15 +175,7 @@ def project(outputs: Any, _targets: Tensor | None = None, *, seed: int = 0) -> T
 
 @torch.no_grad()
 def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | None, task: str | None) -> Objective:
-    """Return a task's loss if the task is known, or the outputs show it, and otherwise a projection.
-
-    Args:
-        model: run once.
-        pairs: its inputs.
-        inputs: describes one sample.
-        outputs: number of classes, if known.
-        task: of the data; None without data.
-    """
+    """Return a task's loss if the task is known, or the outputs of one run show it, and otherwise a projection."""
     with preserved(model), forked_rng(model, 0, "probe"):
         model.eval()
         few, _ = move((pairs.inputs[:2], pairs.inputs[:2]), reference_parameter(model))

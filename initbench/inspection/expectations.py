@@ -51,20 +51,13 @@ class Expectation:
     number: str = "1"
 
     def matches(self, sample: Sample) -> bool:
-        """Return whether the law is declared for a tensor.
-
-        Args:
-            sample: the tensor.
-        """
+        """Return whether the law is declared for a tensor."""
         return (self.role is None or fnmatchcase(sample.role.role, self.role)) and (
             self.name is None or fnmatchcase(sample.role.name, self.name)
         )
 
     def value(self, sample: Sample) -> float:
         """Return the law's number for a tensor.
-
-        Args:
-            sample: the tensor.
 
         Raises:
             InitbenchError: the formula uses a size that the tensor does not have, or has no value.
@@ -156,10 +149,6 @@ def unexpected(samples: Sequence[Sample], expectations: Sequence[Expectation]) -
 
     A model whose tensors all have theirs gives a finding with a probability of at most 1 % (Bonferroni over tensors and
     over shape, mean and deviation).
-
-    Args:
-        samples: all tensors.
-        expectations: the declared laws.
 
     Raises:
         InitbenchError: an entry matches no tensor.

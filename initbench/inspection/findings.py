@@ -65,13 +65,7 @@ class Finding:
 def findings_of(
     summaries: Mapping[str, TensorSummary], exceptional: Sequence[Exceptional], structure: Structure | None
 ) -> list[Finding]:
-    """Return the findings, the most serious first; tensors with one fault in common are one finding.
-
-    Args:
-        summaries: of all tensors.
-        exceptional: tensors that stand out among their siblings.
-        structure: the model's, if it could run.
-    """
+    """Return the findings on all tensors, the most serious first; tensors with one fault in common are one finding."""
     findings = [*_of_single_tensors(summaries), *_zero_weights(summaries, structure), *_copies(summaries)]
     explained = {name for finding in findings for name in finding.tensors}
     findings += [
@@ -165,9 +159,6 @@ def is_clamped(summary: TensorSummary) -> bool:
     """Return whether all outliers are the ±2 of `torch.nn.init.trunc_normal_`.
 
     In float32 it draws about one entry in 2²³ at the cut itself, however far out that is.
-
-    Args:
-        summary: of the tensor.
     """
     if not summary.outliers:
         return False

@@ -276,10 +276,7 @@ def _spectrum(blocks: Tensor) -> list[float]:
     """Return mean(σ⁴)/mean(σ²)², the largest σ, and the root of the smallest, in units of √mean(σ²); each averaged.
 
     The smallest singular value of a square matrix is nearly exponential over seeds. Its root is nearly normal, which
-    t tests need. An empty list if there are fewer than two singular values, or a block is 0.
-
-    Args:
-        blocks: (blocks, rows, columns).
+    t tests need. The list is empty if there are fewer than two singular values, or a block is 0.
     """
     wide = blocks if blocks.shape[1] <= blocks.shape[2] else blocks.transpose(1, 2)
     singular = singular_values(wide[:, :_MOST_ROWS].to(device="cpu", dtype=torch.float64))
@@ -306,12 +303,7 @@ def _versions(model: nn.Module) -> dict[str, str]:
 
 
 def write_fingerprint(path: str | Path, fingerprint: Fingerprint) -> None:
-    """Write a fingerprint as JSON, a line for each tensor; the file is replaced whole or not at all.
-
-    Args:
-        path: the file.
-        fingerprint: the laws.
-    """
+    """Write a fingerprint as JSON, a line for each tensor; the file is replaced whole or not at all."""
     data = fingerprint.to_json()
     head = json.dumps({key: data[key] for key in data if key != "tensors"}, indent=1, ensure_ascii=False)
     lines = ",\n".join(f"  {json.dumps(tensor, ensure_ascii=False)}" for tensor in data["tensors"])
@@ -321,10 +313,7 @@ def write_fingerprint(path: str | Path, fingerprint: Fingerprint) -> None:
 
 
 def read_fingerprint(path: str | Path) -> Fingerprint:
-    """Return the fingerprint in a file.
-
-    Args:
-        path: written by `write_fingerprint`.
+    """Return the fingerprint in a file that `write_fingerprint` wrote.
 
     Raises:
         InitbenchError: the file cannot be read, or holds no fingerprint.

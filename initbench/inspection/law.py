@@ -21,11 +21,9 @@ _FEWEST = 60  # entries, below which the families look alike
 
 
 def law_in_words(tensor: TensorFingerprint, *, sizes: bool = True) -> str:
-    """Return a tensor's law: its family and parameters if they are recognized, otherwise its moments.
+    """Return a tensor's law: its shape and parameters if they are recognized, otherwise its moments.
 
-    Args:
-        tensor: its fingerprint.
-        sizes: whether fans are written as numbers, ``1/√512``, or as ``1/√fan_in``.
+    With `sizes` fans are numbers, ``1/√512``, otherwise names, ``1/√fan_in``.
     """
     if tensor.constant is not None:
         return f"constant {tensor.constant:.4g}"

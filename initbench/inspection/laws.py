@@ -67,11 +67,7 @@ class Sample:
 
 
 def samples_of(summaries: Sequence[TensorSummary]) -> dict[str, Sample]:
-    """Return the samples by name.
-
-    Args:
-        summaries: of all tensors of a model, in the order in which they run.
-    """
+    """Return the samples by name of all tensors of a model, which are in the order in which they run."""
     weights = {summary.role.layer: summary.role for summary in summaries if summary.role.is_weight}
     branches = sum(role.is_branch_end for role in weights.values()) or None
     blocks: dict[str, int] = {}
@@ -201,12 +197,7 @@ def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
 
 
 def bin_excesses(sample: Sample, shape: Shape) -> list[float]:
-    """Return the probability, minus 1/20, that the shape gives to each of 20 bins with equal numbers of entries.
-
-    Args:
-        sample: the tensor; the scale is its own.
-        shape: the shape.
-    """
+    """Return the probability, minus 1/20, that a shape of the tensor's scale gives to each of its 20 bins."""
     summary = sample.summary
     scale = summary.bulk_std
     if shape is UNIFORM and not summary.outliers:  # the bound is known better than the deviation
@@ -230,17 +221,13 @@ def scale_deviations(samples: Sequence[Sample], shape: Shape, variances: Sequenc
     return found
 
 
-def fitting_laws(samples: Sequence[Sample], false_alarms: float = FALSE_ALARMS) -> list[NamedLaw]:
-    """Return the laws that all tensors may follow, the simplest first: no free number before one.
+def fitting_laws(samples: Sequence[Sample]) -> list[NamedLaw]:
+    """Return the laws that all tensors of a role may follow, the simplest first: no free number before one.
 
     Each law is tested for its shape, its mean of 0 and its variances; by Bonferroni over the three, a true law is
-    refused with probability `false_alarms`.
-
-    Args:
-        samples: tensors of one role, none constant.
-        false_alarms: the probability of refusing the true law.
+    refused with a probability of 1 %. The tensors are not constant.
     """
-    level = false_alarms / 3
+    level = FALSE_ALARMS / 3
     if mean_p(samples) < level:
         return []
     laws: list[NamedLaw] = []

@@ -122,12 +122,7 @@ def family_in_words(summary: TensorSummary) -> str:
 
 
 def role_laws(role: str, samples: Sequence[Sample]) -> tuple[list[RoleLaw], list[Exceptional]]:
-    """Return the laws of a role's tensors, and the tensors that stand out.
-
-    Args:
-        role: see `TensorRole`.
-        samples: its tensors, in the order in which they run.
-    """
+    """Return the laws of a role's tensors, which are in the order in which they run, and the tensors that stand out."""
     samples = [sample for sample in samples if sample.summary.quantiles]  # without entries, or finite ones, no law
     families = grouped(samples, lambda sample: family_of(sample.summary))
     random = families.pop("random", [])
@@ -242,12 +237,7 @@ def _isometry_or_family(sample: Sample) -> str:
 
 
 def is_significant(exceptional: Exceptional, tensors: int) -> bool:
-    """Return whether a tensor is out of line beyond chance, and by enough to matter.
-
-    Args:
-        exceptional: the tensor.
-        tensors: how many tensors were compared (Bonferroni).
-    """
+    """Return whether a tensor, one of so many (Bonferroni), is out of line beyond chance and by enough to matter."""
     sample, law, std = exceptional.sample, exceptional.law, exceptional.expected_std
     if law is None or not std:
         return True

@@ -65,11 +65,7 @@ class TensorRole:
         return self.role.endswith(END)
 
     def matrices(self, tensor: Tensor) -> Tensor:
-        """Return a weight as (blocks, outputs, inputs × kernel taps).
-
-        Args:
-            tensor: of the role's shape.
-        """
+        """Return a weight of the role's shape as (blocks, outputs, inputs × kernel taps)."""
         stacked = tensor.reshape(self.blocks, tensor.shape[0] // self.blocks, *tensor.shape[1:])
         if self.transposed:
             stacked = stacked.transpose(1, 2)
@@ -79,9 +75,7 @@ class TensorRole:
 def roles_of(model: nn.Module, structure: Structure | None) -> dict[str, TensorRole]:
     """Return the role of each parameter, each tied one once, in the order in which they run.
 
-    Args:
-        model: any module.
-        structure: the model's; None if it cannot run, and the types of its modules decide.
+    Without a structure, because the model does not run, the types of its modules decide.
     """
     roles = _roles_by_module(model)
     if structure is not None:
@@ -267,9 +261,6 @@ def roles_from_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorR
     """Return the role of each tensor of a weights file, guessed from names and shapes alone.
 
     Running statistics and counters of norms, which are no parameters, are left out. The order is the file's.
-
-    Args:
-        shapes: name → sizes.
     """
     return {
         name: _role_from_name(name, shape, (0, order))

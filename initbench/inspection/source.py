@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -219,9 +219,17 @@ def _hf_defaults(model_type: str, arguments: Mapping[str, Any]) -> tuple[Inputs,
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a weights file (``.safetensors`` or torch's), memory-mapped where the format allows.
+    """Return the tensors of a weights file; see `opened_weights`."""
+    with opened_weights(path) as (shapes, read):
+        return {name: read(name) for name in shapes}
 
-    A file with more than a state dict is searched one level deep for it, under ``state_dict`` or ``model``.
+
+@contextmanager
+def opened_weights(path: Path) -> Iterator[tuple[dict[str, tuple[int, ...]], Callable[[str], Tensor]]]:
+    """Open a weights file and give the sizes of its tensors, and a function that reads a tensor by its name.
+
+    The file is ``.safetensors`` or torch's. If the latter holds more than a state dict, ``state_dict`` or ``model`` in
+    it is read.
 
     Raises:
         InitbenchError: the file cannot be read safely, or holds no tensors.
@@ -230,40 +238,29 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise InitbenchError(f"{path}: no such file")
     try:
         if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
+            from safetensors import safe_open
 
-            loaded: Any = load_file(path)
+            opened: Any = safe_open(path, framework="pt")
         else:
-            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            opened = nullcontext(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
     except Exception as error:  # unpickling may raise anything
         raise InitbenchError(f"{path}: cannot be read as weights: {first_line(error)}") from error
-    if isinstance(loaded, dict):
-        loaded = next((loaded[key] for key in ("state_dict", "model") if isinstance(loaded.get(key), dict)), loaded)
-        tensors = {str(name): tensor for name, tensor in loaded.items() if torch.is_tensor(tensor)}
-        if tensors:
-            return tensors
-    raise InitbenchError(f"{path}: holds no state dict")
+    with opened as file:
+        if path.suffix == ".safetensors":
+            shapes, read = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, file.get_tensor  # noqa: SIM118
+        else:
+            tensors = _state_dict(file)
+            shapes, read = {name: tuple(tensor.shape) for name, tensor in tensors.items()}, tensors.__getitem__
+        if not shapes:
+            raise InitbenchError(f"{path}: holds no state dict")
+        yield shapes, read
 
 
-@contextmanager
-def opened_weights(path: Path) -> Iterator[tuple[dict[str, tuple[int, ...]], Callable[[str], Tensor]]]:
-    """Open a weights file and give the sizes of its tensors, and a function that reads a tensor by its name.
-
-    Raises:
-        InitbenchError: see `read_weights`.
-    """
-    if path.suffix != ".safetensors" or not path.is_file():
-        tensors = read_weights(path)  # memory-mapped: a tensor is read when it is used
-        yield {name: tuple(tensor.shape) for name, tensor in tensors.items()}, tensors.__getitem__
-        return
-    try:
-        from safetensors import safe_open
-
-        file: Any = safe_open(path, framework="pt")
-    except Exception as error:  # not installed, or no such file
-        raise InitbenchError(f"{path}: cannot be read as weights: {first_line(error)}") from error
-    with file:
-        yield {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, file.get_tensor  # noqa: SIM118
+def _state_dict(loaded: Any) -> dict[str, Tensor]:
+    if not isinstance(loaded, dict):
+        return {}
+    inner = next((loaded[key] for key in ("state_dict", "model") if isinstance(loaded.get(key), dict)), loaded)
+    return {str(name): tensor for name, tensor in inner.items() if torch.is_tensor(tensor)}
 
 
 def load_weights(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:
