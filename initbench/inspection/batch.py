@@ -16,7 +16,7 @@ from initbench.data.dataset import Dataset
 from initbench.errors import InitializationError
 from initbench.inputs import Inputs
 from initbench.models.batches import move, reference_parameter
-from initbench.models.calls import running_on, tensor_of
+from initbench.models.calls import removed, running_on, tensor_of
 from initbench.models.state import forked_rng, preserved
 from initbench.randomness import generator
 from initbench.structure.find import run_on_any_input
@@ -63,11 +63,8 @@ def _vocabulary(model: nn.Module, sample: Tensor) -> int:
             reading.append(module.num_embeddings)
 
     hooks = [module.register_forward_pre_hook(look) for module in embeddings]
-    try:
+    with removed(hooks):
         _runs(model, sample)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return min(reading or [module.num_embeddings for module in embeddings])
 
 

@@ -64,7 +64,7 @@ class Quotient:
 
 @dataclass(frozen=True)
 class Row:
-    """What one initializer leaves.
+    """The signals and the verdict after one initializer.
 
     Attributes:
         initializer: its label, or ``as built``.
@@ -275,7 +275,6 @@ class _Look:
         self._given, self._seeds, self._dataset, self._quotient = model, seeds, dataset, quotient
         self._built: dict[int, nn.Module] = {}
         self._copy: nn.Module | None = None
-        self._notes: list[str] = []
         first = self._build(0)
         check_storage(first)
         known = (model.inputs, model.outputs) if isinstance(model, ModelSource) else (None, None)
@@ -300,10 +299,10 @@ class _Look:
     def row(self, label: str, initializer: str | Mapping[str, Any] | None) -> Row:
         """Return the row of one initializer, None for the model as built."""
         signals, quotient = [], None
-        self._notes = []
+        notes: tuple[str, ...] = ()
         try:
             for seed in range(self._seeds):
-                model = self._initialized(seed, initializer)
+                model, notes = self._initialized(seed, initializer)
                 pairs = self._pairs(seed)
                 signals.append(propagate(model, pairs, self.objective, self._structure, seed=seed))
                 if seed == 0 and self._quotient:
@@ -313,15 +312,15 @@ class _Look:
                 raise
             return Row(label, not_judged=str(error))
         verdicts = tuple(judge(one, self.objective.chance) for one in signals)
-        return Row(
-            label, _common(verdicts), tuple(signals), verdicts, self.objective.chance, quotient, "", tuple(self._notes)
-        )
+        chance = self.objective.chance
+        return Row(label, _common(verdicts), tuple(signals), verdicts, chance, quotient, notes=notes)
 
-    def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> nn.Module:
+    def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> tuple[nn.Module, tuple[str, ...]]:
+        """Return the model, and the warnings of its initializer."""
         model = self._build(seed)
         if initializer is None:
             self._built.clear()  # it is the only row: one model at a time is in memory
-            return model
+            return model, ()
         model = self._copied(model)
         name, arguments = _name_and_arguments(initializer)
         if INITIALIZERS.get(name).traits.data == "real" and self._dataset is None and "data" not in arguments:
@@ -340,8 +339,7 @@ class _Look:
                 loss_fn=self.objective.function(seed) if self.objective.name == "projection" else None,
                 **arguments,
             )
-        self._notes = [str(warning.message) for warning in noted]
-        return model
+        return model, tuple(str(warning.message) for warning in noted)
 
     def _copied(self, model: nn.Module) -> nn.Module:
         """Return the copy that all initializers work on, with a model's values: a new one each time would cost more."""

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from initbench.differentiation.gradients import backward
 from initbench.inspection.batch import Objective, Pairs, project
 from initbench.models.batches import move, reference_parameter
-from initbench.models.calls import running_on, tensor_of
+from initbench.models.calls import removed, running_on, tensor_of
 from initbench.models.state import evaluate_but_batch_norm, forked_rng, preserved
 from initbench.probes.signal_by_depth import BranchSignals
 from initbench.structure.find import Structure
@@ -211,12 +211,8 @@ class _Recorder(TorchFunctionMode):
                 hooks.append(module.register_forward_hook(partial(self._look_at_state, name, index)))
             elif name in self._modules:
                 hooks.append(self._modules[name].register_forward_hook(partial(self._look, name)))
-        try:
-            with self:
-                yield
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with removed(hooks), self:
+            yield
 
     def _look(self, name: str, _module: nn.Module, inputs: Any, outputs: Any) -> None:
         if name in self._heads:

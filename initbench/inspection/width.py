@@ -18,7 +18,7 @@ from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_input
 from initbench.inspection.source import model_source
 from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
-from initbench.models.calls import running_on, tensor_of
+from initbench.models.calls import removed, running_on, tensor_of
 from initbench.models.state import evaluate_but_batch_norm
 from initbench.structure.find import Structure, find_structure
 from initbench.structure.run_graph import tensors_in
@@ -225,12 +225,8 @@ class _Steps:
             return hook
 
         hooks = [module.register_forward_hook(note(name)) for name, module in self._layers.items()]
-        try:
-            with running_on(batch[0]):
-                result = tensor_of(self._model(batch[0]))
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with removed(hooks), running_on(batch[0]):
+            result = tensor_of(self._model(batch[0]))
         return outputs, self._objective.function(self._seed)(result, batch[1])
 
 
