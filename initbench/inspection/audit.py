@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from initbench.errors import InitbenchError, InitializationError
+from initbench.inputs import Inputs
 from initbench.inspection.expectations import read_expectations, unexpected
 from initbench.inspection.findings import KINDS, Finding, findings_of, is_clamped
 from initbench.inspection.grouping import grouped
 from initbench.inspection.laws import samples_of
 from initbench.inspection.role_laws import Exceptional, RoleLaw, role_laws
-from initbench.inspection.roles import complex_or_quantized, roles_from_names, roles_of
+from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_from_names, roles_of
 from initbench.inspection.source import ModelSource, opened_weights
 from initbench.inspection.tensors import TensorSummary, summarize
 from initbench.inspection.watching import InitializerCalls
@@ -74,37 +75,30 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
     Args:
         model: any module, which is left unchanged; or a source, which is built while torch's calls are watched, so that
             it is known which parameters no initializer set.
-        inputs: an example batch, with which the model runs once; None for zeros, see `find_structure`. If the model
+        inputs: one sample or an example batch, with which the model runs once; None for a size that it accepts. If it
             does not run, the types of its modules decide the roles, which a note says.
         expect: declared laws.
 
     Raises:
         InitbenchError: a parameter is lazy or on the meta device, or the file of laws is refused.
     """
-    untouched: frozenset[str] | None = None
-    if isinstance(model, ModelSource):
-        with InitializerCalls() as calls:
-            built = model.build()
-    else:
-        built = model
+    with InitializerCalls() as calls:
+        built = model.build() if isinstance(model, ModelSource) else model
     parameters = dict(built.named_parameters())
     for name, parameter in parameters.items():
         _check(name, parameter)
+    untouched = None
     if isinstance(model, ModelSource):
         untouched = calls.untouched(built) if model.weights is None else None
-        inputs = zero_inputs(model.inputs, built) if inputs is None and model.inputs is not None else inputs
-    notes = []
-    structure = None
+        inputs = model.inputs if inputs is None else inputs
+    structure, notes = None, []
     try:
-        structure = find_structure(built, inputs)
+        structure = find_structure(built, zero_inputs(inputs, built) if isinstance(inputs, Inputs) else inputs)
     except InitbenchError as error:
         notes.append(f"roles come from module types, because the model did not run: {error} (--input)")
     roles = roles_of(built, structure)
-    readable = {name: role for name, role in roles.items() if not complex_or_quantized(parameters[name])}
-    if len(readable) < len(roles):
-        notes.append(f"not examined, because not real numbers: {', '.join(sorted(roles.keys() - readable.keys()))}")
-    summaries = [summarize(parameters[name], role) for name, role in readable.items()]
-    return _audit(summaries, structure, notes, untouched, expect)
+    tensors = ((parameters[name], role) for name, role in roles.items())
+    return _audit(tensors, structure, notes, untouched, expect)
 
 
 def audit_weights(path: str | Path, *, expect: Declared | None = None) -> Audit:
@@ -118,17 +112,9 @@ def audit_weights(path: str | Path, *, expect: Declared | None = None) -> Audit:
         InitbenchError: a file cannot be read.
     """
     notes = ["roles are guessed from names and sizes, because there is no model"]
-    summaries, unread = [], []
     with opened_weights(Path(path)) as (shapes, read):
-        for name, role in roles_from_names(shapes).items():
-            tensor = read(name)
-            if complex_or_quantized(tensor):
-                unread.append(name)
-            else:
-                summaries.append(summarize(tensor, role))
-    if unread:
-        notes.append(f"not examined, because not real numbers: {', '.join(unread)}")
-    return _audit(summaries, None, notes, None, expect)
+        tensors = ((read(name), role) for name, role in roles_from_names(shapes).items())
+        return _audit(tensors, None, notes, None, expect)
 
 
 def _check(name: str, parameter: Tensor) -> None:
@@ -139,17 +125,25 @@ def _check(name: str, parameter: Tensor) -> None:
 
 
 def _audit(
-    summaries: Sequence[TensorSummary],
+    tensors: Iterable[tuple[Tensor, TensorRole]],
     structure: Structure | None,
     notes: list[str],
     untouched: frozenset[str] | None,
     expect: Declared | None,
 ) -> Audit:
+    summaries, unread = [], []
+    for tensor, role in tensors:
+        if complex_or_quantized(tensor):
+            unread.append(role.name)
+        else:
+            summaries.append(summarize(tensor, role))
+    if unread:
+        notes.append(f"not examined, because not real numbers: {', '.join(unread)}")
     samples = samples_of(summaries)
     rows: list[RoleLaw] = []
     exceptional: list[Exceptional] = []
-    for role, members in grouped(samples.values(), lambda sample: sample.role.role).items():
-        laws, standing_out = role_laws(role, members)
+    for name, members in grouped(samples.values(), lambda sample: sample.role.role).items():
+        laws, standing_out = role_laws(name, members)
         rows += laws
         exceptional += standing_out
     if untouched is not None:

@@ -18,7 +18,6 @@ from initbench.inspection.check import check
 from initbench.inspection.diff import diff
 from initbench.inspection.fingerprint import Fingerprint, fingerprint, read_fingerprint, write_fingerprint
 from initbench.inspection.source import Build, ModelSource, as_source
-from initbench.models.batches import zero_inputs
 from initbench.testing.pytest_plugin import updates
 
 Model = nn.Module | Callable[[], nn.Module] | ModelSource | str
@@ -42,12 +41,7 @@ def assert_initialized(model: Model, expected: Declared | None = None, *, inputs
         AssertionError: there are findings; it has a line for each.
     """
     __tracebackhide__ = True
-    source = _model(model)
-    if isinstance(inputs, Inputs) and isinstance(source, ModelSource):
-        source, inputs = replace(source, inputs=inputs), None
-    elif isinstance(inputs, Inputs) and isinstance(source, nn.Module):
-        inputs = zero_inputs(inputs, source)
-    findings = audit(source, inputs, expect=expected).findings
+    findings = audit(_model(model), inputs, expect=expected).findings
     if findings:
         raise AssertionError("\n".join(["the tensors are not as they should be", *map(str, findings)]))
 
