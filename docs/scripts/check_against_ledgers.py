@@ -26,7 +26,7 @@ import torch
 
 from initbench.data.load import load_dataset
 from initbench.errors import DataError
-from initbench.execution.trial import _build, _initialize
+from initbench.execution.trial import starting_model
 from initbench.inspection.check import check
 from initbench.inspection.verdicts import KINDS
 from initbench.reporting.results import read_results
@@ -93,10 +93,8 @@ def _read(path: Path) -> dict[str, Any]:
 def judged(spec: TrialSpec) -> Verdict:
     """Return the verdict on the model that a trial starts from."""
     dataset = load_dataset(spec.dataset.name, spec.dataset.all_arguments, "cpu", spec.dataset.content)
-    model = _build(spec, dataset)
-    _initialize(spec, model, dataset)
     data = {"name": spec.dataset.name, **spec.dataset.all_arguments}
-    row = check(model, data=data, seeds=1, quotient=False).rows[0]
+    row = check(starting_model(spec, dataset), data=data, seeds=1, quotient=False).rows[0]
     assert row.verdict is not None
     return row.verdict
 

@@ -84,8 +84,7 @@ def audit(
 
 
 def _print(result: Audit, *, tensors: bool) -> None:
-    number = len(result.findings)
-    say(f"{number} finding{'s' if number > 1 else ''}" if number else "no findings")
+    say(result.head)
     for finding in result.findings:
         say(f"  {finding}")
         say(f"    {finding.line}")

@@ -17,6 +17,7 @@ from initbench.cli.model_options import (
     Vocabulary,
     Weights,
     arguments_of,
+    components_of,
     inputs_of,
     kinds_of,
     source_of,
@@ -38,7 +39,10 @@ def check(
     vocabulary: Vocabulary = None,
     initializer: Annotated[
         list[str] | None,
-        typer.Option(help="Judge the model after each of these, instead of as built.", metavar="NAME,..."),
+        typer.Option(
+            help="Judge the model after each of these, instead of as built: kaiming,orthogonal[gain=2].",
+            metavar="NAME,...",
+        ),
     ] = None,
     classes: Annotated[
         int | None, typer.Option(min=2, help="Number of classes, if the function does not tell.", metavar="N")
@@ -73,48 +77,31 @@ def check(
     if width is not None:
         if initializer or data or weights or fail_on or html:
             raise InitbenchError("--width takes no --initializer, --data, --weights, --fail-on or --html")
-        shape = inputs_of(input_shape, vocabulary)
-        result = _widths(model, width, arguments, shape, classes, optimizer, steps, seeds)
+        options = {"outputs": classes, "optimizer": optimizer, "steps": steps, "seeds": seeds}
+        result = _widths(model, width, arguments, inputs=inputs_of(input_shape, vocabulary), **options)
         print_json(result.to_json()) if json else _print_widths(result)
         return
+    from initbench.data.load import load_dataset
     from initbench.inspection.check import check as check_model
+    from initbench.inspection.source import model_source
     from initbench.inspection.verdicts import KINDS
 
     kinds = kinds_of(fail_on, tuple(kind for kind in KINDS if kind != "healthy"))
-    names = [name.strip() for given in initializer or [] for name in given.split(",") if name.strip()]
+    initializers = components_of(initializer, "--initializer")
     source = source_of(model, arguments, input_shape, vocabulary, weights)
-    if data is not None:
-        source = _for_data(source, data, arguments)
-    found = check_model(source, initializers=names, seeds=seeds, outputs=classes, data=data)
+    if data is not None and ":" not in model:  # a function knows its own sizes
+        dataset = load_dataset(data, {})
+        source = model_source(
+            model, arguments_of(arguments), inputs=dataset.inputs, outputs=dataset.outputs, weights=weights
+        )
+    found = check_model(source, initializers=initializers, seeds=seeds, outputs=classes, data=data)
     write_page(html, model, found)
     print_json(found.to_json()) if json else _print(found)
     if kinds & found.kinds:
         raise typer.Exit(1)
 
 
-def _for_data(source: Any, data: str, arguments: list[str] | None) -> Any:
-    """Return the source of an architecture for the inputs and outputs of a dataset; a function's source stays."""
-    from initbench.data.load import load_dataset
-    from initbench.inspection.source import model_source
-
-    dataset = load_dataset(data, {})
-    if ":" in source.name:
-        return source
-    return model_source(
-        source.name, arguments_of(arguments), inputs=dataset.inputs, outputs=dataset.outputs, weights=source.weights
-    )
-
-
-def _widths(
-    model: str,
-    width: str,
-    assignments: list[str] | None,
-    inputs: Any,
-    classes: int | None,
-    optimizer: str,
-    steps: int,
-    seeds: int,
-) -> Widths:
+def _widths(model: str, width: str, assignments: list[str] | None, **options: Any) -> Widths:
     from initbench.inspection.width import scale_width
 
     name, _, values = width.partition("=")
@@ -128,18 +115,13 @@ def _widths(
             along[key] = list(arguments_of([f"{key}=[{value}]"])[key])
         else:
             arguments[key] = value
-    return scale_width(
-        model,
-        name,
-        widths,
-        along=along,
-        arguments=arguments,
-        inputs=inputs,
-        outputs=classes,
-        optimizer=optimizer,
-        steps=steps,
-        seeds=seeds,
-    )
+    return scale_width(model, name, widths, along=along, arguments=arguments, **options)
+
+
+_HEADINGS = (
+    *("initializer", "seeds", "forward", "backward", "gradient range", "correlation", "dead units"),
+    *("branch/skip", "GQ", "gradient norm", "loss/chance"),
+)
 
 
 def _print(found: Check) -> None:
@@ -153,11 +135,7 @@ def _print(found: Check) -> None:
     judged = [row for row in found.rows if row.verdict is not None]
     if not judged:
         return
-    table = Table(box=None, header_style="dim")
-    for heading in ("initializer", "seeds", "forward", "backward", "gradient range", "correlation", "dead units"):
-        table.add_column(heading)
-    for heading in ("branch/skip", "GQ", "gradient norm", "loss/chance"):
-        table.add_column(heading)
+    table = Table(*_HEADINGS, box=None, header_style="dim")
     for row in judged:
         table.add_row(*_cells(row))
     out.print()
@@ -197,12 +175,9 @@ _DECADES = 4.0  # that the bars span at least, so that small changes look small
 def sparkline(values: Sequence[float | None]) -> str:
     """Return the logarithms of positive values as at most 16 bars; others are ``x``."""
     known = [value for value in values if value is not None]
-    chosen = (
-        [known[round(i * (len(known) - 1) / (_COLUMNS - 1))] for i in range(_COLUMNS)]
-        if len(known) > _COLUMNS
-        else known
-    )
-    logs = [math.log10(value) if 0 < value < math.inf else math.nan for value in chosen]
+    if len(known) > _COLUMNS:
+        known = [known[round(i * (len(known) - 1) / (_COLUMNS - 1))] for i in range(_COLUMNS)]
+    logs = [math.log10(value) if 0 < value < math.inf else math.nan for value in known]
     finite = [value for value in logs if not math.isnan(value)]
     if not finite:
         return "x" * len(logs)
@@ -219,9 +194,8 @@ def _print_widths(found: Widths) -> None:
     out = console()
     for row in found.rows:
         out.print(f"{row.layer}: the update {row.sentence}", markup=False)
-    table = Table(box=None, header_style="dim")
-    for heading in ("layer", "exponent at the start", "exponent of the update", *map(str, found.widths)):
-        table.add_column(heading)
+    headings = ("layer", "exponent at the start", "exponent of the update", *map(str, found.widths))
+    table = Table(*headings, box=None, header_style="dim")
     for row in found.rows:
         table.add_row(row.layer, _number(row.activation), _number(row.update), *map(_number, row.updates))
     out.print()

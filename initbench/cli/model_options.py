@@ -70,8 +70,12 @@ def source_of(
     return model_source(model, arguments_of(arguments), inputs=inputs_of(input_shape, vocabulary), weights=weights)
 
 
-def arguments_of(assignments: list[str] | None) -> dict[str, Any]:
-    """Return the model's arguments; values are read as YAML: ``norm=none`` is a text, ``depth=50`` a number."""
+def arguments_of(assignments: list[str] | None, option: str = "--with", example: str = "depth=50") -> dict[str, Any]:
+    """Return arguments by name; values are read as YAML: ``norm=none`` is a text, ``depth=50`` a number.
+
+    Raises:
+        InitbenchError: one of them is no assignment; it names the option and gives the example.
+    """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -79,12 +83,39 @@ def arguments_of(assignments: list[str] | None) -> dict[str, Any]:
     for assignment in assignments or []:
         name, equals, value = assignment.partition("=")
         if not equals or not name.isidentifier():
-            raise InitbenchError(f"--with {assignment}: must be KEY=VALUE, such as depth=50")
+            raise InitbenchError(f"{option} {assignment}: must be KEY=VALUE, such as {example}")
         try:
             read[name] = YAML(typ="safe").load(value)
         except YAMLError:
-            raise InitbenchError(f"--with {assignment}: the value cannot be read") from None
+            raise InitbenchError(f"{option} {assignment}: the value cannot be read") from None
     return read
+
+
+def components_of(texts: list[str] | None, option: str) -> list[dict[str, Any]]:
+    """Return components with their arguments, as in ``kaiming,orthogonal[gain=2]``.
+
+    Raises:
+        InitbenchError: an argument cannot be read, or a bracket is not closed.
+    """
+    components = []
+    for part in _separated(",".join(texts or [])):
+        name, bracket, rest = part.partition("[")
+        if bracket and not rest.endswith("]"):
+            raise InitbenchError(f"{option} {part}: must be NAME or NAME[KEY=VALUE,...], such as orthogonal[gain=2]")
+        components.append({"name": name} | arguments_of(_separated(rest[:-1]), f"{option} {name}:", "gain=2"))
+    return components
+
+
+def _separated(text: str) -> list[str]:
+    """Return the parts between commas that are not within brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
 
 
 def inputs_of(shape: str | None, vocabulary: int | None) -> Inputs | None:

@@ -116,6 +116,21 @@ def _run_trial(
     )
 
 
+def starting_model(spec: TrialSpec, dataset: Dataset) -> nn.Module:
+    """Return the model that a trial trains, initialized.
+
+    Args:
+        spec: of the trial.
+        dataset: that of the spec.
+
+    Raises:
+        InitializationError: the initializer does not work on this architecture.
+    """
+    model = _build(spec, dataset)
+    _initialize(spec, model, dataset)
+    return model
+
+
 def attempt_trial(
     spec: TrialSpec,
     on_epoch: Callable[[int, int], None] | None = None,

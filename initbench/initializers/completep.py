@@ -14,14 +14,7 @@ from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches, transformer_blocks
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.mup import width_law
-from initbench.initializers.parametrization import (
-    Heads,
-    Scale,
-    find_network,
-    parametrize,
-    ratio_to_base,
-    separate_queries,
-)
+from initbench.initializers.parametrization import Heads, Scale, find_network, parametrize, ratio_to_base
 from initbench.registry import register_initializer
 from initbench.structure.residual import ResidualBranch
 
@@ -70,8 +63,8 @@ def completep(
     because their last layer cannot hold a factor.
 
     Args:
-        base_width: the width at which the recipe's learning rate was chosen, see `mup`.
-        base_depth: the depth at which it was chosen; a divisor of the network's depth.
+        base_width: the width at which the learning rate was chosen, see `mup`.
+        base_depth: the depth at which the learning rate was chosen; a divisor of the network's depth.
         alpha: 1 for CompleteP, 0.5 for Depth-µP; the paper covers what lies between.
         std: standard deviation of weights at the base width; null for gain / √fan_in.
         gain: see `std`; √2 suits ReLU.
@@ -99,8 +92,9 @@ def completep(
         depth = transformer_blocks(model, context).number if context.structure.attention else len(branches)
         depth_ratio = ratio_to_base(context, "depth", depth, base_depth)
         factor, rate = depth_ratio**-alpha, depth_ratio ** (alpha - 1)
-        queries = separate_queries(model, context, network.ratio, heads=attention_heads, zero_query=zero_query)
-        law = width_law(network, context.optimizer.name, queries if attention_heads == "wider" else ())
+        law, zero = width_law(
+            model, context, network, attention_heads, zero_readout=zero_readout, zero_query=zero_query
+        )
         within = {name for branch in branches for name in branch.parameters}
         ends = network.parameters_of(end for branch in branches for end in branch.ends)
         for name, factors in law.items():
@@ -109,7 +103,6 @@ def completep(
                 law[name] = replace(factors, **rates, multiplier=factors.multiplier * (factor if name in ends else 1))
             else:
                 law[name] = replace(factors, epsilon=1 / network.ratio)
-        zero = [*(context.structure.heads if zero_readout else ()), *(queries if zero_query else ())]
         parametrize(model, context, network, law, scale, zero)
         context.record.conditions |= {"depth": depth, "depth_ratio": depth_ratio}
 

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from initbench.arguments import check_optional_count
-from initbench.errors import ArgumentError, InitializationError
+from initbench.errors import ArgumentError
 from initbench.initializers.context import InitializationContext, Optimizer, RealBatches
 from initbench.initializers.coverage import count_coverage
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
 from initbench.models.batches import Batch, LossFunction
 from initbench.models.kernels import float32_products
-from initbench.models.state import forked_rng, preserved
+from initbench.models.state import check_storage, forked_rng, preserved
 from initbench.registry import INITIALIZERS, reads_optimizer
 from initbench.tasks import find_task
 
@@ -78,7 +78,7 @@ def initialize(
         raise ArgumentError("is an unknown key; give batches=[(inputs, targets)]", "targets")
     resolved = component.resolve(arguments)
     apply = component.call(resolved)
-    _check_model(model)
+    check_storage(model)
     record = InitializationRecord(
         initializer=name,
         arguments=component.plain(resolved),
@@ -115,12 +115,6 @@ def initialize(
         record.coverage = count_coverage(context, as_built=as_built)
     record.seconds = time.perf_counter() - start
     return record
-
-
-def _check_model(model: nn.Module) -> None:
-    for name, parameter in model.named_parameters():
-        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
-            raise InitializationError(f"{name} has no storage yet: give the model a device, or one forward pass")
 
 
 def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -73,21 +73,30 @@ def mup(
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         network = find_network(model, context, base_width)
-        queries = separate_queries(model, context, network.ratio, heads=attention_heads, zero_query=zero_query)
-        law = width_law(network, context.optimizer.name, queries if attention_heads == "wider" else ())
-        zero = [*(context.structure.heads if zero_readout else ()), *(queries if zero_query else ())]
+        law, zero = width_law(
+            model, context, network, attention_heads, zero_readout=zero_readout, zero_query=zero_query
+        )
         parametrize(model, context, network, law, scale, zero)
 
     return apply
 
 
-def width_law(network: Network, optimizer: str, queries: tuple[str, ...]) -> dict[str, Factors]:
-    """Return the factors of all parameters by name; `queries` are the layers of queries of wider heads."""
+def width_law(
+    model: nn.Module,
+    context: InitializationContext,
+    network: Network,
+    attention_heads: Heads | None,
+    *,
+    zero_readout: bool,
+    zero_query: bool,
+) -> tuple[dict[str, Factors], list[str]]:
+    """Return the factors of all parameters by name, and the layers that start at 0; for the arguments see `mup`."""
     ratio = network.ratio
-    law = {name: _factors(role, ratio, optimizer) for name, role in network.roles.items()}
-    for name in network.parameters_of(queries):
+    queries = separate_queries(model, context, ratio, heads=attention_heads, zero_query=zero_query)
+    law = {name: _factors(role, ratio, context.optimizer.name) for name, role in network.roles.items()}
+    for name in network.parameters_of(queries if attention_heads == "wider" else ()):
         law[name] = replace(law[name], multiplier=ratio**-0.5)
-    return law
+    return law, [*(context.structure.heads if zero_readout else ()), *(queries if zero_query else ())]
 
 
 def _factors(role: Role, ratio: int, optimizer: str) -> Factors:

@@ -62,12 +62,7 @@ class Factors:
 
 @dataclass(frozen=True)
 class Scale:
-    """The standard deviation of weights at the base width, from the arguments of an initializer.
-
-    Attributes:
-        std: of all weights; None for gain / √fan_in.
-        gain: see `std`.
-        embedding_std: of embeddings.
+    """The standard deviations at the base width, from arguments with these names.
 
     Raises:
         ArgumentError: one is not a finite number above 0, or `gain` is combined with `std`.

@@ -1,8 +1,8 @@
-"""What each tensor of a model holds: roles, laws, and what is wrong."""
+"""The audit of a model: roles, laws and faults of its tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from initbench.errors import InitbenchError, InitializationError
+from initbench.inputs import Inputs
 from initbench.inspection.expectations import read_expectations, unexpected
 from initbench.inspection.findings import KINDS, Finding, findings_of, is_clamped
+from initbench.inspection.grouping import grouped
 from initbench.inspection.laws import samples_of
 from initbench.inspection.role_laws import Exceptional, RoleLaw, role_laws
-from initbench.inspection.roles import complex_or_quantized, roles_from_names, roles_of, siblings
+from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_from_names, roles_of
 from initbench.inspection.source import ModelSource, opened_weights
 from initbench.inspection.tensors import TensorSummary, summarize
 from initbench.inspection.watching import InitializerCalls
@@ -26,13 +28,13 @@ from initbench.structure.find import Structure, find_structure
 
 @dataclass(frozen=True)
 class Audit:
-    """What the tensors of a model hold; ``print`` shows the findings and the laws.
+    """The contents of a model's tensors; ``print`` shows the findings and the laws.
 
     Attributes:
-        findings: what is wrong, the most serious first.
+        findings: the faults, the most serious first.
         roles: the laws of each role.
         tensors: the values of each tensor, in the order in which the model runs.
-        notes: what was not examined, or is known only in part.
+        notes: tensors that were not examined, and facts that are known only in part.
     """
 
     findings: tuple[Finding, ...]
@@ -41,9 +43,13 @@ class Audit:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return "\n".join([self.head, *map(str, self.findings), *map(str, self.roles), *self.notes])
+
+    @property
+    def head(self) -> str:
+        """The number of findings in words."""
         number = len(self.findings)
-        head = f"{number} finding{'s' if number > 1 else ''}" if number else "no findings"
-        return "\n".join([head, *map(str, self.findings), *map(str, self.roles), *self.notes])
+        return f"{number} finding{'s' if number > 1 else ''}" if number else "no findings"
 
     def to_json(self) -> dict[str, Any]:
         """Return the audit as JSON."""
@@ -60,7 +66,7 @@ Declared = str | Path | Sequence[Mapping[str, Any]]
 
 
 def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declared | None = None) -> Audit:
-    """Return what each tensor of a model really holds, and what is wrong with it. Nothing is trained.
+    """Return the roles, laws and faults of a model's tensors. Nothing is trained.
 
     Tensors are grouped by role (see `find_structure`), and a role's law is named if all its tensors have the shape,
     mean and standard deviations of that law: a true law is refused with a probability of 1 %. Siblings are tensors of
@@ -69,41 +75,30 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
     Args:
         model: any module, which is left unchanged; or a source, which is built while torch's calls are watched, so that
             it is known which parameters no initializer set.
-        inputs: an example batch, with which the model runs once; None for zeros, see `find_structure`. If the model
+        inputs: one sample or an example batch, with which the model runs once; None for a size that it accepts. If it
             does not run, the types of its modules decide the roles, which a note says.
         expect: declared laws.
 
     Raises:
         InitbenchError: a parameter is lazy or on the meta device, or the file of laws is refused.
     """
-    untouched: frozenset[str] | None = None
-    calls: InitializerCalls | None = None
-    if isinstance(model, ModelSource):
-        watching = InitializerCalls()
-        with watching:
-            built = model.build()
-        calls = watching if model.weights is None else None
-    else:
-        built = model
+    with InitializerCalls() as calls:
+        built = model.build() if isinstance(model, ModelSource) else model
     parameters = dict(built.named_parameters())
     for name, parameter in parameters.items():
         _check(name, parameter)
-    if isinstance(model, ModelSource) and inputs is None and model.inputs is not None:
-        inputs = zero_inputs(model.inputs, built)
-    if calls is not None:
-        untouched = calls.untouched(built)
-    notes = []
-    structure = None
+    untouched = None
+    if isinstance(model, ModelSource):
+        untouched = calls.untouched(built) if model.weights is None else None
+        inputs = model.inputs if inputs is None else inputs
+    structure, notes = None, []
     try:
-        structure = find_structure(built, inputs)
+        structure = find_structure(built, zero_inputs(inputs, built) if isinstance(inputs, Inputs) else inputs)
     except InitbenchError as error:
         notes.append(f"roles come from module types, because the model did not run: {error} (--input)")
     roles = roles_of(built, structure)
-    readable = {name: role for name, role in roles.items() if not complex_or_quantized(parameters[name])}
-    if len(readable) < len(roles):
-        notes.append(f"not examined, because not real numbers: {', '.join(sorted(roles.keys() - readable.keys()))}")
-    summaries = [summarize(parameters[name], role) for name, role in readable.items()]
-    return _audit(summaries, structure, notes, untouched, expect)
+    tensors = ((parameters[name], role) for name, role in roles.items())
+    return _audit(tensors, structure, notes, untouched, expect)
 
 
 def audit_weights(path: str | Path, *, expect: Declared | None = None) -> Audit:
@@ -117,17 +112,9 @@ def audit_weights(path: str | Path, *, expect: Declared | None = None) -> Audit:
         InitbenchError: a file cannot be read.
     """
     notes = ["roles are guessed from names and sizes, because there is no model"]
-    summaries, unread = [], []
     with opened_weights(Path(path)) as (shapes, read):
-        for name, role in roles_from_names(shapes).items():
-            tensor = read(name)
-            if complex_or_quantized(tensor):
-                unread.append(name)
-            else:
-                summaries.append(summarize(tensor, role))
-    if unread:
-        notes.append(f"not examined, because not real numbers: {', '.join(unread)}")
-    return _audit(summaries, None, notes, None, expect)
+        tensors = ((read(name), role) for name, role in roles_from_names(shapes).items())
+        return _audit(tensors, None, notes, None, expect)
 
 
 def _check(name: str, parameter: Tensor) -> None:
@@ -138,17 +125,25 @@ def _check(name: str, parameter: Tensor) -> None:
 
 
 def _audit(
-    summaries: Sequence[TensorSummary],
+    tensors: Iterable[tuple[Tensor, TensorRole]],
     structure: Structure | None,
     notes: list[str],
     untouched: frozenset[str] | None,
     expect: Declared | None,
 ) -> Audit:
+    summaries, unread = [], []
+    for tensor, role in tensors:
+        if complex_or_quantized(tensor):
+            unread.append(role.name)
+        else:
+            summaries.append(summarize(tensor, role))
+    if unread:
+        notes.append(f"not examined, because not real numbers: {', '.join(unread)}")
     samples = samples_of(summaries)
     rows: list[RoleLaw] = []
     exceptional: list[Exceptional] = []
-    for role, members in siblings(summary.role for summary in summaries):
-        laws, standing_out = role_laws(role, [samples[member.name] for member in members])
+    for name, members in grouped(samples.values(), lambda sample: sample.role.role).items():
+        laws, standing_out = role_laws(name, members)
         rows += laws
         exceptional += standing_out
     if untouched is not None:

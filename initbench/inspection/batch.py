@@ -16,7 +16,7 @@ from initbench.data.dataset import Dataset
 from initbench.errors import InitializationError
 from initbench.inputs import Inputs
 from initbench.models.batches import move, reference_parameter
-from initbench.models.calls import running_on, tensor_of
+from initbench.models.calls import removed, running_on, tensor_of
 from initbench.models.state import forked_rng, preserved
 from initbench.randomness import generator
 from initbench.structure.find import run_on_any_input
@@ -63,11 +63,8 @@ def _vocabulary(model: nn.Module, sample: Tensor) -> int:
             reading.append(module.num_embeddings)
 
     hooks = [module.register_forward_pre_hook(look) for module in embeddings]
-    try:
+    with removed(hooks):
         _runs(model, sample)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return min(reading or [module.num_embeddings for module in embeddings])
 
 
@@ -115,8 +112,8 @@ class Objective:
     Attributes:
         name: ``classification``, ``language_modelling``, or ``projection``: the mean over samples of the outputs'
             product with fixed standard normal directions, each output divided by the root of its size.
-        outputs: number of classes or tokens; for a projection, of tokens if one of several outputs has their number.
-        logits: the position of that output among all; 0 if there is one.
+        outputs: number of classes or tokens; None if unknown.
+        logits: the position of the output with the logits among several outputs.
     """
 
     name: str
@@ -175,15 +172,7 @@ def project(outputs: Any, _targets: Tensor | None = None, *, seed: int = 0) -> T
 
 @torch.no_grad()
 def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | None, task: str | None) -> Objective:
-    """Return a task's loss if the task is known, or the outputs show it, and otherwise a projection.
-
-    Args:
-        model: run once.
-        pairs: its inputs.
-        inputs: describes one sample.
-        outputs: number of classes, if known.
-        task: of the data; None without data.
-    """
+    """Return a task's loss if the task is known, or the outputs of one run show it, and otherwise a projection."""
     with preserved(model), forked_rng(model, 0, "probe"):
         model.eval()
         few, _ = move((pairs.inputs[:2], pairs.inputs[:2]), reference_parameter(model))

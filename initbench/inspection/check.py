@@ -21,7 +21,7 @@ from initbench.data.dataset import Dataset
 from initbench.data.load import load_dataset
 from initbench.differentiation.gradients import flatten, trainable_parameters
 from initbench.differentiation.micro_batches import losses_of
-from initbench.errors import InitbenchError, InitializationError
+from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs
 from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_inputs, objective_of
@@ -31,7 +31,7 @@ from initbench.inspection.verdicts import KINDS, Verdict, judge
 from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
 from initbench.models.kernels import float32_products
-from initbench.models.state import evaluate_but_batch_norm, forked_rng, preserved
+from initbench.models.state import check_storage, evaluate_but_batch_norm, forked_rng, preserved
 from initbench.probes.gradient_quotient import (
     epsilon_floor,
     is_saturated,
@@ -63,7 +63,7 @@ class Quotient:
 
 @dataclass(frozen=True)
 class Row:
-    """What one initializer leaves.
+    """The signals and the verdict after one initializer.
 
     Attributes:
         initializer: its label, or ``as built``.
@@ -117,7 +117,7 @@ class Row:
 
     @property
     def loss_over_chance(self) -> float | None:
-        """The median over seeds of the loss relative to that of a uniform prediction; None if that is unknown."""
+        """The median over seeds of the loss relative to the loss of a uniform prediction; None if unknown."""
         losses = _median([signals.loss for signals in self.seeds])
         return None if losses is None or not self.chance else losses / self.chance
 
@@ -160,7 +160,7 @@ class Check:
     Attributes:
         model: its name.
         inputs: describes one sample.
-        objective: what was differentiated: the loss of a task, or ``projection``, a random projection of the outputs.
+        objective: the differentiated number: the loss of a task, or ``projection``, a random projection of the outputs.
         data: the dataset of the inputs; None for random ones.
         rows: one for each initializer, in the order given.
     """
@@ -220,36 +220,43 @@ def check(
         quotient: whether to measure the gradient quotient, at the first seed.
 
     Raises:
-        InitbenchError: there is no such model, initializer or dataset.
+        InitbenchError: there is no such model, initializer or dataset, or an argument of the initializer is refused.
         InitializationError: the model does not run on the inputs, or has parameters without storage.
     """
     check_count("seeds", seeds)
-    dataset = None if data is None else _dataset(data)
+    dataset = None if data is None else load_dataset(*_name_and_arguments(data))
     if dataset is not None:
         inputs, outputs = dataset.inputs, dataset.outputs
     if isinstance(model, str):
         model = model_source(model, inputs=inputs, outputs=outputs if ":" not in model else None)
     labels: dict[str, str | Mapping[str, Any] | None] = {_label(given): given for given in initializers}
     labels = labels or {AS_BUILT: None}
-    for given in labels.values():
+    for label, given in labels.items():
         if given is not None:
-            INITIALIZERS.get(given if isinstance(given, str) else given["name"])
+            _check_initializer(label, given)
     look = _Look(model, seeds, inputs, outputs, dataset, quotient)
     rows = tuple(look.row(label, given) for label, given in labels.items())
     return Check(look.name, look.inputs, look.objective.name, None if dataset is None else dataset.name, rows)
 
 
 def _label(given: str | Mapping[str, Any]) -> str:
+    name, arguments = _name_and_arguments(given)
+    return name + (f"[{', '.join(f'{key}={value}' for key, value in arguments.items())}]" if arguments else "")
+
+
+def _check_initializer(label: str, given: str | Mapping[str, Any]) -> None:
+    name, arguments = _name_and_arguments(given)
+    initializer = INITIALIZERS.get(name)
+    try:
+        initializer.call(initializer.resolve(arguments))
+    except ArgumentError as error:
+        raise InitbenchError(f"{label}: {error}") from None
+
+
+def _name_and_arguments(given: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if isinstance(given, str):
-        return given
-    arguments = ", ".join(f"{key}={value}" for key, value in given.items() if key != "name")
-    return f"{given['name']}[{arguments}]" if arguments else str(given["name"])
-
-
-def _dataset(data: str | Mapping[str, Any]) -> Dataset:
-    if isinstance(data, str):
-        return load_dataset(data, {})
-    return load_dataset(data["name"], {key: value for key, value in data.items() if key != "name"})
+        return given, {}
+    return given["name"], {key: value for key, value in given.items() if key != "name"}
 
 
 class _Look:
@@ -267,7 +274,6 @@ class _Look:
         self._given, self._seeds, self._dataset, self._quotient = model, seeds, dataset, quotient
         self._built: dict[int, nn.Module] = {}
         self._copy: nn.Module | None = None
-        self._notes: list[str] = []
         first = self._build(0)
         check_storage(first)
         known = (model.inputs, model.outputs) if isinstance(model, ModelSource) else (None, None)
@@ -292,10 +298,10 @@ class _Look:
     def row(self, label: str, initializer: str | Mapping[str, Any] | None) -> Row:
         """Return the row of one initializer, None for the model as built."""
         signals, quotient = [], None
-        self._notes = []
+        notes: tuple[str, ...] = ()
         try:
             for seed in range(self._seeds):
-                model = self._initialized(seed, initializer)
+                model, notes = self._initialized(seed, initializer)
                 pairs = self._pairs(seed)
                 signals.append(propagate(model, pairs, self.objective, self._structure, seed=seed))
                 if seed == 0 and self._quotient:
@@ -305,18 +311,17 @@ class _Look:
                 raise
             return Row(label, not_judged=str(error))
         verdicts = tuple(judge(one, self.objective.chance) for one in signals)
-        return Row(
-            label, _common(verdicts), tuple(signals), verdicts, self.objective.chance, quotient, "", tuple(self._notes)
-        )
+        chance = self.objective.chance
+        return Row(label, _common(verdicts), tuple(signals), verdicts, chance, quotient, notes=notes)
 
-    def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> nn.Module:
+    def _initialized(self, seed: int, initializer: str | Mapping[str, Any] | None) -> tuple[nn.Module, tuple[str, ...]]:
+        """Return the model, and the warnings of its initializer."""
         model = self._build(seed)
         if initializer is None:
             self._built.clear()  # it is the only row: one model at a time is in memory
-            return model
+            return model, ()
         model = self._copied(model)
-        given = {"name": initializer} if isinstance(initializer, str) else dict(initializer)
-        name, arguments = given.pop("name"), given
+        name, arguments = _name_and_arguments(initializer)
         if INITIALIZERS.get(name).traits.data == "real" and self._dataset is None and "data" not in arguments:
             raise InitializationError("it needs real data: give a dataset (data, --data)")
         real = None if self._dataset is None else partial(_real_batches, self._dataset, seed)
@@ -333,8 +338,7 @@ class _Look:
                 loss_fn=self.objective.function(seed) if self.objective.name == "projection" else None,
                 **arguments,
             )
-        self._notes = [str(warning.message) for warning in noted]
-        return model
+        return model, tuple(str(warning.message) for warning in noted)
 
     def _copied(self, model: nn.Module) -> nn.Module:
         """Return the copy that all initializers work on, with a model's values: a new one each time would cost more."""
@@ -347,13 +351,6 @@ class _Look:
 
 def _real_batches(dataset: Dataset, seed: int, batch_size: int) -> Any:
     return endless_batches(dataset.train, batch_size, generator(seed, "tuner_batches", "real"))
-
-
-def check_storage(model: nn.Module) -> None:
-    """Raise an InitializationError if parameters have no values yet."""
-    for name, parameter in model.named_parameters():
-        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
-            raise InitializationError(f"{name} has no storage yet: give the model a device, or one forward pass")
 
 
 def _common(verdicts: Sequence[Verdict]) -> Verdict:

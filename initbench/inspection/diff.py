@@ -1,15 +1,15 @@
 """`diff`: do the tensors of two models have the same laws?
 
 Location, scale, shape and singular values are measured at each seed, and seeds are the replicates of Student's t. Its
-variance is the one between seeds, or that of independent entries if this is larger. Where entries are independent, the
-second keeps few seeds from agreeing by luck. Where they are not, as in orthogonal matrices or behind a tuner, the first
-is right.
+variance is the variance between seeds, or the variance that independent entries have if this is larger. The second
+keeps few seeds from agreeing by luck. The first is right if entries depend on each other, as in orthogonal matrices or
+behind a tuner.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from scipy.stats import t as student
 
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
-from initbench.inspection.fingerprint import Build, Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
+from initbench.inspection.fingerprint import Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
+from initbench.inspection.grouping import grouped
 from initbench.inspection.law import is_orthogonal, law_in_words
 from initbench.inspection.matching import layout, match
-from initbench.inspection.source import model_source
+from initbench.inspection.source import Build
 from initbench.inspection.tensors import QUANTILES
 
 KINDS = ("missing_tensor", "shape", "location", "scale", "distribution", "dependence", "constant", "tied")
@@ -108,7 +109,7 @@ class Difference:
         return "\n".join(_lines(self))
 
 
-Side = Fingerprint | Build | str
+Side = Fingerprint | Build
 
 
 def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Difference:
@@ -134,21 +135,18 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
     first, second = (_fingerprint(side, seeds) for side in (a, b))
     pairs, left_a, left_b = match(first.tensors, second.tensors)
     compared = [_compare(one, other) for one, other in pairs]
-    tests = [test for several in compared for test in several if test.p is not None]
-    limit = _holm([test.p for test in tests if test.p is not None], false_alarms)
-    df = first.seeds + second.seeds - 2
-    critical = _quantile(1 - false_alarms / max(len(tests), 1) / 2, df) + _quantile(_POWER, df)
+    p_values = [test.p for tests in compared for test in tests if test.p is not None]
+    limit = _holm(p_values, false_alarms)
+    law = student(first.seeds + second.seeds - 2)
+    critical = float(law.ppf(1 - false_alarms / max(len(p_values), 1) / 2) + law.ppf(_POWER))
     return Difference(
         first.name,
         second.name,
-        tuple(
-            _difference(one, other, several, limit, critical)
-            for (one, other), several in zip(pairs, compared, strict=True)
-        ),
+        tuple(_difference(*pair, tests, limit, critical) for pair, tests in zip(pairs, compared, strict=True)),
         tuple(tensor.name for tensor in left_a),
         tuple(tensor.name for tensor in left_b),
         false_alarms,
-        len(tests),
+        len(p_values),
         tuple(_notes(first, second, by_name=not left_a and not left_b and all(x.name == y.name for x, y in pairs))),
     )
 
@@ -158,7 +156,7 @@ def _fingerprint(side: Side, seeds: int) -> Fingerprint:
         return read_fingerprint(side)
     if isinstance(side, Fingerprint):
         return side
-    return fingerprint(model_source(side) if isinstance(side, str) else side, seeds=seeds)
+    return fingerprint(side, seeds=seeds)
 
 
 def _notes(a: Fingerprint, b: Fingerprint, *, by_name: bool) -> Iterator[str]:
@@ -168,10 +166,6 @@ def _notes(a: Fingerprint, b: Fingerprint, *, by_name: bool) -> Iterator[str]:
     for side in () if by_name else (a, b):
         if side.note:
             yield f"{side.name}: {side.note}"
-
-
-def _quantile(level: float, df: int) -> float:
-    return float(student.ppf(level, df))
 
 
 def _holm(p_values: list[float], level: float) -> float:
@@ -296,8 +290,8 @@ Array = NDArray[np.float64]
 def _error(seeds: tuple[int, int], variances: tuple[Array, Array], independent: Array) -> Array:
     """Return the standard error of a difference of averages over seeds.
 
-    The pooled variance between seeds alone gives a valid t test. That of independent entries replaces it if it is
-    larger, unless seeds agree so well that entries cannot be independent.
+    The pooled variance between seeds alone gives a valid t test. The variance of independent entries replaces it if it
+    is larger, unless seeds agree so well that entries cannot be independent.
 
     Args:
         seeds: the number of seeds of A and of B.
@@ -345,8 +339,7 @@ def _detail(kind: str, a: TensorFingerprint, b: TensorFingerprint) -> str:
     if kind == "distribution":
         return f"excess kurtosis {_average(a.kurtoses):.2g} against {_average(b.kurtoses):.2g}"
     if kind == "tied":
-        tied = [f"tied to {', '.join(side.tied)}" if side.tied else "not tied" for side in (a, b)]
-        return " against ".join(tied)
+        return " against ".join(f"tied to {', '.join(side.tied)}" if side.tied else "not tied" for side in (a, b))
     if is_orthogonal(a) or is_orthogonal(b):
         return " against ".join("orthogonal" if is_orthogonal(side) else "not orthogonal" for side in (a, b))
     moments = f"{_average(a.fourth_moments):.3g} against {_average(b.fourth_moments):.3g}"
@@ -369,13 +362,12 @@ def _lines(difference: Difference) -> Iterator[str]:
             yield f"{_few(names)}: in {has}, missing in {lacks}"
     for group in _groups(tensor for tensor in difference.tensors if tensor.kinds):
         yield _line(group)
-    small = [one for one in difference.tensors if one.visible_factor is not None and one.visible_factor > _SMALL_FACTOR]
-    by_role: dict[str, list[float]] = {}
-    for tensor in small:
-        if not tensor.kinds and tensor.visible_factor is not None:
-            by_role.setdefault(tensor.role, []).append(tensor.visible_factor)
-    for role, factors in by_role.items():
-        yield f"{role}, {_count(len(factors))}: too small to see std × less than {_range(factors)}"
+    equal = [
+        tensor for tensor in difference.tensors if not tensor.kinds and (tensor.visible_factor or 0) > _SMALL_FACTOR
+    ]
+    for role, tensors in grouped(equal, lambda tensor: tensor.role).items():
+        smallest = _range([tensor.visible_factor for tensor in tensors])
+        yield f"{role}, {_count(len(tensors))}: too small to see std × less than {smallest}"
     yield from difference.notes
 
 
@@ -383,14 +375,10 @@ _MOST_LINES = 2  # of tensors with one role and the same kinds of differences; m
 
 
 def _groups(tensors: Iterable[TensorDifference]) -> Iterator[list[TensorDifference]]:
-    """Yield tensors that share a line: those of a role with the same laws, or with as many laws as layers."""
-    alike: dict[Hashable, dict[Hashable, list[TensorDifference]]] = {}
-    for tensor in tensors:
-        by_law = alike.setdefault((tensor.kinds, tensor.role), {})
-        by_law.setdefault((tensor.pattern_a, tensor.pattern_b), []).append(tensor)
-    for by_law in alike.values():
-        groups = list(by_law.values())
-        yield from groups if len(groups) <= _MOST_LINES else [[one for group in groups for one in group]]
+    """Yield the tensors of one line: of a role with the same laws, or of a role with more than two laws."""
+    for alike in grouped(tensors, lambda tensor: (tensor.kinds, tensor.role)).values():
+        by_law = grouped(alike, lambda tensor: (tensor.pattern_a, tensor.pattern_b))
+        yield from by_law.values() if len(by_law) <= _MOST_LINES else [[one for few in by_law.values() for one in few]]
 
 
 def _line(group: list[TensorDifference]) -> str:
@@ -400,9 +388,8 @@ def _line(group: list[TensorDifference]) -> str:
     example = f" in {first.a}, others alike" if len(pairs[1]) > 1 else ""
     said = (f"{law_a} against {law_b}" if law_a != law_b else law_a) + example
     details = dict(first.details)
-    factors = [one.factor for one in group if one.factor is not None]
-    if "scale" in details and factors:
-        details["scale"] = f"std × {_range(factors)}"
+    if "scale" in details and any(one.factor is not None for one in group):
+        details["scale"] = f"std × {_range([one.factor for one in group])}"
     what = first.a if len(group) == 1 else first.role
     names = f" ({_count(len(group))}: {_few(tuple(one.a for one in group))})" if len(group) > 1 else ""
     how_much = f": {', '.join(details.values())}" if details else ""
@@ -413,8 +400,9 @@ def _count(number: int) -> str:
     return f"{number} tensor{'s' if number > 1 else ''}"
 
 
-def _range(factors: list[float]) -> str:
-    low, high = f"{min(factors):.3g}", f"{max(factors):.3g}"
+def _range(factors: Sequence[float | None]) -> str:
+    known = [factor for factor in factors if factor is not None]
+    low, high = f"{min(known):.3g}", f"{max(known):.3g}"
     return low if low == high else f"{low} to {high}"
 
 

@@ -16,10 +16,11 @@ from scipy.stats import norm
 from initbench.arguments import nearest
 from initbench.errors import InitbenchError
 from initbench.inspection.findings import Finding
-from initbench.inspection.laws import FALSE_ALARMS, SHAPES, Sample, mean_p, scale_deviations, shape_p
-from initbench.inspection.role_laws import family_of
+from initbench.inspection.laws import FALSE_ALARMS, Sample, mean_p, scale_deviations, shape_p
+from initbench.inspection.role_laws import family_in_words, family_of
+from initbench.inspection.shapes import NORMAL, TRUNCATED, UNIFORM
 
-_SHAPES = {"normal": SHAPES[0], "uniform": SHAPES[1], "truncated_normal": SHAPES[2]}
+_SHAPES = {"normal": NORMAL, "uniform": UNIFORM, "truncated_normal": TRUNCATED}
 _NUMBERS = {"normal": "std", "uniform": "bound", "truncated_normal": "std", "constant": "value", "orthogonal": "gain"}
 LAWS = (*_NUMBERS, "zeros", "ones")
 _SIZES = ("fan_in", "fan_out", "branches", "block")
@@ -40,7 +41,7 @@ class Expectation:
     Attributes:
         role: pattern of roles, such as ``linear*``; None for all.
         name: pattern of names, such as ``blocks.*.fc2.weight``; None for all.
-        law: one of `LAWS`.
+        law: see `LAWS`.
         number: the law's number, or a formula of it in ``fan_in``, ``fan_out``, ``branches`` and ``block``.
     """
 
@@ -50,20 +51,13 @@ class Expectation:
     number: str = "1"
 
     def matches(self, sample: Sample) -> bool:
-        """Return whether the law is declared for a tensor.
-
-        Args:
-            sample: the tensor.
-        """
+        """Return whether the law is declared for a tensor."""
         return (self.role is None or fnmatchcase(sample.role.role, self.role)) and (
             self.name is None or fnmatchcase(sample.role.name, self.name)
         )
 
     def value(self, sample: Sample) -> float:
         """Return the law's number for a tensor.
-
-        Args:
-            sample: the tensor.
 
         Raises:
             InitbenchError: the formula uses a size that the tensor does not have, or has no value.
@@ -156,10 +150,6 @@ def unexpected(samples: Sequence[Sample], expectations: Sequence[Expectation]) -
     A model whose tensors all have theirs gives a finding with a probability of at most 1 % (Bonferroni over tensors and
     over shape, mean and deviation).
 
-    Args:
-        samples: all tensors.
-        expectations: the declared laws.
-
     Raises:
         InitbenchError: an entry matches no tensor.
     """
@@ -194,12 +184,12 @@ def _problem(sample: Sample, expectation: Expectation, level: float) -> str | No
     family = family_of(summary) if summary.quantiles else "without finite entries"
     if law in {"zeros", "ones", "constant"}:
         equal = summary.constant is not None and math.isclose(summary.constant, number, rel_tol=1e-6)
-        return None if equal else f"it is {_what(family, sample)}"
+        return None if equal else f"it is {family_in_words(summary)}"
     if law == "orthogonal":
         singular = summary.singular_values
         gain = None if singular is None else float(singular.max())
         is_orthogonal = "orthogonal" in family or family == "identity"
-        return None if is_orthogonal and gain and abs(gain / number - 1) < 1e-3 else f"it is {_what(family, sample)}"
+        return None if is_orthogonal and gain and abs(gain / number - 1) < 1e-3 else f"it is {family_in_words(summary)}"
     if family != "random":
         return f"it is {family}"
     shape = _SHAPES[law]
@@ -212,7 +202,3 @@ def _problem(sample: Sample, expectation: Expectation, level: float) -> str | No
     if shape_p([sample], shape) < level:
         return f"the entries are not {law.replace('_', ' ')}"
     return None
-
-
-def _what(family: str, sample: Sample) -> str:
-    return f"random, σ {sample.summary.std:.3g}" if family == "random" else family

@@ -1,13 +1,15 @@
-"""What is wrong with the tensors of a model, each with its reason and a line of Python that shows it."""
+"""Faults of a model's tensors, each with its reason and a line of Python that shows it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
-from initbench.inspection.role_laws import Exceptional, family_of, is_significant, pattern_of
+from initbench.inspection.grouping import grouped
+from initbench.inspection.role_laws import Exceptional, family_in_words, family_of, is_significant, pattern_of
 from initbench.inspection.tensors import TensorSummary
 from initbench.structure.find import Structure
 
@@ -35,13 +37,13 @@ _CLAMPED = 2.0  # where `torch.nn.init.trunc_normal_` cuts by default
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong with the values of tensors.
+    """A fault in the values of tensors.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: see `KINDS`.
         tensors: the names of the tensors.
         layer: the layer of the first.
-        reason: what is wrong, with numbers, and what it does to training.
+        reason: the fault, with numbers, and its consequence for training.
         line: a Python expression that shows it, of ``model``.
     """
 
@@ -63,34 +65,20 @@ class Finding:
 def findings_of(
     summaries: Mapping[str, TensorSummary], exceptional: Sequence[Exceptional], structure: Structure | None
 ) -> list[Finding]:
-    """Return the findings, the most serious first; tensors with one fault in common are one finding.
-
-    Args:
-        summaries: of all tensors.
-        exceptional: tensors that stand out among their siblings.
-        structure: the model's, if it could run.
-    """
-    found = list(_of_single_tensors(summaries))
-    found += _zero_weights(summaries, structure)
-    found += _copies(summaries)
-    explained = {name for finding in found for name in finding.tensors}
-    found += [
+    """Return the findings on all tensors, the most serious first; tensors with one fault in common are one finding."""
+    findings = [*_of_single_tensors(summaries), *_zero_weights(summaries, structure), *_copies(summaries)]
+    explained = {name for finding in findings for name in finding.tensors}
+    findings += [
         _out_of_line(one)
         for one in exceptional
         if one.sample.role.name not in explained and is_significant(one, len(summaries))
     ]
-    return sorted(_joined(found), key=lambda finding: KINDS.index(finding.kind))
-
-
-def _joined(found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield findings with those of one kind and name pattern joined under the first one's reason."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in found:
-        groups.setdefault((finding.kind, pattern_of(finding.tensors[0])), []).append(finding)
-    for several in groups.values():
-        names = tuple(dict.fromkeys(name for finding in several for name in finding.tensors))
-        first = several[0]
-        yield Finding(first.kind, names, first.layer, first.reason, first.line)
+    alike = grouped(findings, lambda finding: (finding.kind, pattern_of(finding.tensors[0])))
+    joined = [
+        replace(several[0], tensors=tuple(dict.fromkeys(name for finding in several for name in finding.tensors)))
+        for several in alike.values()
+    ]
+    return sorted(joined, key=lambda finding: KINDS.index(finding.kind))
 
 
 def _finding(kind: str, summary: TensorSummary, reason: str, expression: str) -> Finding:
@@ -98,23 +86,18 @@ def _finding(kind: str, summary: TensorSummary, reason: str, expression: str) ->
     return Finding(kind, (name,), summary.role.layer, reason, f'model.get_parameter("{name}").{expression}')
 
 
-Rule = Callable[[TensorSummary, Mapping[str, TensorSummary]], Finding | None]
-
-
 def _of_single_tensors(summaries: Mapping[str, TensorSummary]) -> Iterator[Finding]:
     """Yield the first finding of each tensor; the dtype is apart from the others."""
+    # A mirrored initialization, such as looks-linear, mirrors several weights; a single one is a fault.
+    mirrored = sum(bool(one.negated_rows) and one.role.is_weight for one in summaries.values()) > 1
+    rows = partial(_repeated_rows, mirrored=mirrored)
+    rules = (_not_finite, _constant, rows, _low_rank, _outliers, _off_centre, _scale)
     for summary in summaries.values():
-        for rule in (_not_finite, _constant, _repeated_rows, _low_rank, _outliers, _off_centre, _scale):
-            finding = rule(summary, summaries)
-            if finding is not None:
-                yield finding
-                break
-        narrow = _dtype(summary)
-        if narrow is not None:
-            yield narrow
+        first = next(filter(None, (rule(summary) for rule in rules)), None)
+        yield from filter(None, (first, _dtype(summary)))
 
 
-def _not_finite(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
+def _not_finite(summary: TensorSummary) -> Finding | None:
     if not summary.not_finite:
         return None
     reason = f"{summary.not_finite} of {summary.entries} entries are NaN or infinite"
@@ -125,7 +108,11 @@ def _maps_signals(summary: TensorSummary) -> bool:
     return summary.role.is_weight or summary.role.role == "embedding"
 
 
-def _constant(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
+def _is_drawn(summary: TensorSummary) -> bool:
+    return _maps_signals(summary) or "bias" in summary.role.role or summary.role.role == "positions"
+
+
+def _constant(summary: TensorSummary) -> Finding | None:
     value = summary.constant
     role = summary.role
     if not value or not _maps_signals(summary) or role.role == "depthwise convolution" or min(role.shape) < 2:
@@ -134,27 +121,24 @@ def _constant(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding
     return _finding("constant_weights", summary, reason, "unique()")
 
 
-def _repeated_rows(summary: TensorSummary, summaries: Mapping[str, TensorSummary]) -> Finding | None:
+def _repeated_rows(summary: TensorSummary, *, mirrored: bool) -> Finding | None:
     role = summary.role
     if not _maps_signals(summary) or family_of(summary) != "random" or math.prod(role.shape[1:]) < 4:
         return None
     rows = role.shape[1] * role.blocks if role.transposed else role.shape[0]
-    expression = "flatten(1).unique(dim=0).shape"
-    if summary.equal_rows:
-        reason = f"{summary.equal_rows} of {rows} rows equal another row: such units start as one"
-        return _finding("repeated_rows", summary, reason, expression)
     padding = 2 if role.role == "embedding" else 0
-    if summary.zero_rows > padding:
-        reason = f"{summary.zero_rows} of {rows} rows are zero: such units give no signal"
-        return _finding("repeated_rows", summary, reason, expression)
-    mirrored = [one for one in summaries.values() if one.negated_rows and one.role.is_weight]
-    if summary.negated_rows and len(mirrored) < 2:  # a mirrored initialization, such as looks-linear, mirrors several
-        reason = f"{summary.negated_rows} of {rows} rows are another row times -1"
-        return _finding("repeated_rows", summary, reason, expression)
-    return None
+    if summary.equal_rows:
+        fault = f"{summary.equal_rows} of {rows} rows equal another row: such units start as one"
+    elif summary.zero_rows > padding:
+        fault = f"{summary.zero_rows} of {rows} rows are zero: such units give no signal"
+    elif summary.negated_rows and not mirrored:
+        fault = f"{summary.negated_rows} of {rows} rows are another row times -1"
+    else:
+        return None
+    return _finding("repeated_rows", summary, fault, "flatten(1).unique(dim=0).shape")
 
 
-def _low_rank(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
+def _low_rank(summary: TensorSummary) -> Finding | None:
     singular = summary.singular_values
     if singular is None or family_of(summary) != "random" or 2 * summary.zeros > summary.entries:
         return None
@@ -175,9 +159,6 @@ def is_clamped(summary: TensorSummary) -> bool:
     """Return whether all outliers are the ±2 of `torch.nn.init.trunc_normal_`.
 
     In float32 it draws about one entry in 2²³ at the cut itself, however far out that is.
-
-    Args:
-        summary: of the tensor.
     """
     if not summary.outliers:
         return False
@@ -187,7 +168,7 @@ def is_clamped(summary: TensorSummary) -> bool:
     return rare and extremes == {_CLAMPED}
 
 
-def _outliers(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
+def _outliers(summary: TensorSummary) -> Finding | None:
     if not summary.outliers or not _maps_signals(summary) or is_clamped(summary):
         return None
     largest = max(abs(summary.quantiles[0]), abs(summary.quantiles[-1]))
@@ -198,7 +179,7 @@ def _outliers(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding
     return _finding("outliers", summary, reason, "abs().flatten().topk(9)")
 
 
-def _off_centre(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
+def _off_centre(summary: TensorSummary) -> Finding | None:
     if not summary.std or not summary.role.is_weight or family_of(summary) != "random":
         return None
     ratio = abs(summary.mean) / summary.std
@@ -208,7 +189,9 @@ def _off_centre(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Findi
     return _finding("off_centre", summary, reason, "mean()")
 
 
-def _scale(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
+# An N(0, 1) embedding that is tied to the head is no finding: T5 has one and divides the head's inputs by √width, so
+# the values alone do not show whether logits are large. `check` sees it in the loss.
+def _scale(summary: TensorSummary) -> Finding | None:
     fan_in = summary.role.fan_in
     if fan_in is None or summary.constant is not None:
         return None
@@ -290,43 +273,39 @@ def _locked(
 
 def _copies(summaries: Mapping[str, TensorSummary]) -> Iterator[Finding]:
     """Yield tensors that start with the same random numbers, at any scale."""
-    groups: dict[tuple[float, ...], list[TensorSummary]] = {}
-    for summary in summaries.values():
-        few = summary.first
-        drawn = _maps_signals(summary) or "bias" in summary.role.role or summary.role.role == "positions"
-        # Fewer different numbers are no draw: an identity, a filter of averages.
-        if not drawn or len(set(few)) < 12 or summary.not_finite or family_of(summary).startswith(("identity", "sig")):
-            continue
-        scale = max(few, key=abs)
-        groups.setdefault(tuple(round(value / scale, 2) for value in few), []).append(summary)
-    by_pattern: dict[tuple[str, ...], list[list[TensorSummary]]] = {}
-    for group in groups.values():
-        if len(group) > 1:
-            by_pattern.setdefault(tuple(sorted({one.role.layer for one in group})), []).append(group)
-    for together in by_pattern.values():
+    # Fewer different numbers are no draw: an identity, a filter of averages.
+    drawn = [
+        one
+        for one in summaries.values()
+        if _is_drawn(one)
+        and len(set(one.first)) >= 12
+        and not one.not_finite
+        and not family_of(one).startswith(("identity", "sig"))
+    ]
+    groups = [group for group in grouped(drawn, _scaled_start).values() if len(group) > 1]
+    for together in grouped(groups, lambda group: tuple(sorted({one.role.layer for one in group}))).values():
         first, second = together[0][0], together[0][1]
-        equal = first.digest == second.digest
-        same = "hold the same numbers" if equal else "come from the same random numbers"
+        same = "hold the same numbers" if first.digest == second.digest else "come from the same random numbers"
         names = tuple(one.role.name for group in together for one in group)
         reason = f"{first.role.name} and {second.role.name} {same}, and are not tied: they start alike, then diverge"
         parts = [f'model.get_parameter("{one.role.name}").flatten()[:9]' for one in (first, second)]
         yield Finding("copied_tensor", names, first.role.layer, reason, ", ".join(parts))
 
 
+def _scaled_start(summary: TensorSummary) -> tuple[float, ...]:
+    scale = max(summary.first, key=abs)
+    return tuple(round(value / scale, 2) for value in summary.first)
+
+
 def _out_of_line(exceptional: Exceptional) -> Finding:
-    summary = exceptional.sample.summary
-    if exceptional.law is not None and exceptional.expected_std:
-        ratio = summary.bulk_std / exceptional.expected_std
-        reason = (
-            f"σ is {summary.bulk_std:.3g}, {ratio:.3g} times that of its {exceptional.siblings} siblings, "
-            f"which are {exceptional.family}"
+    summary, siblings = exceptional.sample.summary, f"its {exceptional.siblings} siblings"
+    if exceptional.law is None or not exceptional.expected_std:
+        return _finding(
+            "out_of_line", summary, f"it is {family_in_words(summary)}; {siblings} are {exceptional.family}", "std()"
         )
-        if abs(math.log(ratio)) < 0.1:
-            reason = (
-                f"its shape or mean is not that of its {exceptional.siblings} siblings, which are {exceptional.law}"
-            )
+    ratio = summary.bulk_std / exceptional.expected_std
+    if abs(math.log(ratio)) < 0.1:
+        reason = f"its shape or mean is not that of {siblings}, which are {exceptional.family}"
     else:
-        kind = family_of(summary)
-        what = f"random, σ {summary.std:.3g}" if kind == "random" else kind
-        reason = f"it is {what}; its {exceptional.siblings} siblings are {exceptional.family}"
+        reason = f"σ is {summary.bulk_std:.3g}, {ratio:.3g} times that of {siblings}, which are {exceptional.family}"
     return _finding("out_of_line", summary, reason, "std()")

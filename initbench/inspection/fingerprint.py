@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -20,10 +19,10 @@ from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.files import read_text, write_text
 from initbench.inputs import Inputs
 from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_of
-from initbench.inspection.source import ModelSource
+from initbench.inspection.source import Build, as_source
 from initbench.inspection.tensors import TensorSummary, singular_values, summarize
-from initbench.models import random_state
-from initbench.randomness import derive_seed
+from initbench.models.batches import zero_inputs
+from initbench.models.state import check_storage
 from initbench.structure.find import find_structure
 
 FORMAT = "initbench fingerprint 1"
@@ -166,23 +165,18 @@ def _check(tensor: TensorFingerprint, seeds: int, prefix: str) -> None:
         raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has impossible values")
 
 
-Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource
-"""What builds a model: a function, with the seed as its argument or with none, or a `ModelSource`."""
-
-
 def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None = None, name: str = "") -> Fingerprint:
     """Build a model at several seeds and return the laws of its tensors.
 
     The numbers are rounded to seven digits. The models, and the caller's random state, are left as they are.
 
     Args:
-        build: returns a new model. A function with a required argument, or one called ``seed``, gets the seed; torch's
-            global generators, too, are seeded before each call.
+        build: a function that returns a new model, a model source or its name. A function with a required argument, or
+            one called ``seed``, gets the seed; torch's global generators, too, are seeded before each call.
         seeds: the number of models, at least 2.
         inputs: one sample or an example batch, on which the first model runs once to show the roles of its tensors. The
-            default is the source's, or a shape that the first layer accepts; if that fails, roles are those of module
-            types.
-        name: the model's name in reports; the default is that of the source or function.
+            default is the source's, or a shape that the first layer accepts; if that fails, module types decide.
+        name: the model's name in reports; the default is the name of the source or function.
 
     Raises:
         InitbenchError: a model cannot be built, has no parameters or holds NaN, or parameters change with the seed.
@@ -191,68 +185,30 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
     check_count("seeds", seeds)
     if seeds < 2:
         raise ArgumentError(f"must be at least 2, because a law shows only in several models, got {seeds}", "seeds")
-    builder = _builder(build)
-    default_inputs = build.inputs if isinstance(build, ModelSource) else None
+    source = as_source(build)
     measured: list[list[_Measured]] = []
     for seed in range(seeds):
-        model = builder(seed)
+        model = source.build(seed)
         if not measured:
-            roles, note = _roles(model, default_inputs if inputs is None else inputs, given=inputs is not None)
+            roles, note = _roles(model, source.inputs if inputs is None else inputs, given=inputs is not None)
             versions = _versions(model)
         measured.append([_measure(*part) for part in _parts(model, roles)])
     tensors = tuple(_tensor_fingerprint(list(of_seeds), roles) for of_seeds in zip(*measured, strict=True))
-    known_as = build.name if isinstance(build, ModelSource) else getattr(build, "__qualname__", type(build).__name__)
-    return Fingerprint(name or known_as, seeds, tensors, versions, note)
-
-
-def _builder(build: Build) -> Callable[[int], nn.Module]:
-    """Return a function that builds the model of a seed and leaves the caller's random state unchanged."""
-    if isinstance(build, ModelSource):
-        return build.build
-    if isinstance(build, nn.Module) or not callable(build):
-        raise ArgumentError(f"must be a function that returns a new model, is {type(build).__name__}", "build")
-    by_position, by_name = _takes_seed(build)
-    called: Any = build
-
-    def built(seed: int) -> nn.Module:
-        with random_state.forked(torch.get_default_device(), seed=derive_seed(seed, "weights", "construction")):
-            model = called(seed) if by_position else called(seed=seed) if by_name else called()
-        if not isinstance(model, nn.Module):
-            raise ArgumentError(f"must return a torch.nn.Module, returned {type(model).__name__}", "build")
-        return model
-
-    return built
-
-
-def _takes_seed(build: Callable[..., nn.Module]) -> tuple[bool, bool]:
-    """Return whether a function has a required argument, and whether it has one called ``seed``."""
-    try:
-        arguments = inspect.signature(build).parameters
-    except ValueError:  # some builtins have no signature
-        return False, False
-    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    return any(one.default is one.empty and one.kind in positional for one in arguments.values()), "seed" in arguments
+    return Fingerprint(name or source.name, seeds, tensors, versions, note)
 
 
 def _roles(model: nn.Module, inputs: Inputs | Tensor | None, *, given: bool) -> tuple[dict[str, TensorRole], str]:
+    check_storage(model)
     for name, parameter in model.named_parameters():
-        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
-            raise InitbenchError(f"{name} has no storage yet: give the model a device, or one forward pass")
         if complex_or_quantized(parameter):
             raise InitbenchError(f"{name} is {parameter.dtype}; fingerprints are of real floating-point numbers")
     try:
-        structure = find_structure(model, _example(model, inputs) if isinstance(inputs, Inputs) else inputs)
+        structure = find_structure(model, zero_inputs(inputs, model) if isinstance(inputs, Inputs) else inputs)
     except InitializationError as error:
         if given:
             raise
         return roles_of(model, None), f"roles are those of module types, because the model did not run: {error}"
     return roles_of(model, structure), ""
-
-
-def _example(model: nn.Module, inputs: Inputs) -> Tensor:
-    like = next(model.parameters(), torch.empty(0))
-    dtype = like.dtype if inputs.vocabulary is None else torch.int64
-    return torch.zeros(1, *inputs.shape, dtype=dtype, device=like.device)
 
 
 def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[TensorRole, str, Tensor]]:
@@ -275,16 +231,14 @@ def _parts(model: nn.Module, roles: Mapping[str, TensorRole]) -> Iterator[tuple[
             yield replace(role, name=f"{name}[{part}]", shape=tuple(third.shape), role=kind, blocks=blocks), part, third
 
 
-_Measured = tuple[TensorSummary, str, list[float]]
-"""The summary of a tensor, the name of its part if it is fused, and its spectrum: see `_spectrum`."""
+_Measured = tuple[TensorSummary, str, list[float]]  # with the part's name of a fused tensor, and with `_spectrum`
 
 
 def _measure(role: TensorRole, part: str, tensor: Tensor) -> _Measured:
     summary = summarize(tensor, role, matrices=False)
     if summary.not_finite:
         raise InitbenchError(f"{role.name} holds NaN or infinite entries, which have no law")
-    has_spectrum = role.is_weight and summary.std > 0
-    return summary, part, _spectrum(role.matrices(tensor)) if has_spectrum else []
+    return summary, part, _spectrum(role.matrices(tensor)) if role.is_weight and summary.std > 0 else []
 
 
 def _tensor_fingerprint(measured: list[_Measured], roles: Mapping[str, TensorRole]) -> TensorFingerprint:
@@ -322,10 +276,7 @@ def _spectrum(blocks: Tensor) -> list[float]:
     """Return mean(σ⁴)/mean(σ²)², the largest σ, and the root of the smallest, in units of √mean(σ²); each averaged.
 
     The smallest singular value of a square matrix is nearly exponential over seeds. Its root is nearly normal, which
-    t tests need. An empty list if there are fewer than two singular values, or a block is 0.
-
-    Args:
-        blocks: (blocks, rows, columns).
+    t tests need. The list is empty if there are fewer than two singular values, or a block is 0.
     """
     wide = blocks if blocks.shape[1] <= blocks.shape[2] else blocks.transpose(1, 2)
     singular = singular_values(wide[:, :_MOST_ROWS].to(device="cpu", dtype=torch.float64))
@@ -352,12 +303,7 @@ def _versions(model: nn.Module) -> dict[str, str]:
 
 
 def write_fingerprint(path: str | Path, fingerprint: Fingerprint) -> None:
-    """Write a fingerprint as JSON, a line for each tensor; the file is replaced whole or not at all.
-
-    Args:
-        path: the file.
-        fingerprint: what it will hold.
-    """
+    """Write a fingerprint as JSON, a line for each tensor; the file is replaced whole or not at all."""
     data = fingerprint.to_json()
     head = json.dumps({key: data[key] for key in data if key != "tensors"}, indent=1, ensure_ascii=False)
     lines = ",\n".join(f"  {json.dumps(tensor, ensure_ascii=False)}" for tensor in data["tensors"])
@@ -367,10 +313,7 @@ def write_fingerprint(path: str | Path, fingerprint: Fingerprint) -> None:
 
 
 def read_fingerprint(path: str | Path) -> Fingerprint:
-    """Return the fingerprint in a file.
-
-    Args:
-        path: written by `write_fingerprint`.
+    """Return the fingerprint in a file that `write_fingerprint` wrote.
 
     Raises:
         InitbenchError: the file cannot be read, or holds no fingerprint.

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
-from scipy.special import ndtr
 from scipy.stats import chi2
 
-from initbench.initializers.truncated_normal import kept_deviation
 from initbench.inspection.roles import TensorRole
+from initbench.inspection.shapes import (
+    NORMAL,
+    SHAPES,
+    UNIFORM,
+    Shape,
+    digits,
+    round_to_error,
+    with_number,
+    with_variance,
+)
 from initbench.inspection.tensors import QUANTILES, TensorSummary, quantile_step
 
 FALSE_ALARMS = 0.01
@@ -22,45 +29,6 @@ _ROUND_ENOUGH = 0.01  # relative standard error; above it, the first digit alone
 _FEWEST_SHAPED = 200  # entries; of fewer, 20 bins say nothing about the shape
 # Rounding moves the entries of a narrow type between bins; more entries than these would show it.
 _RESOLVED = {"bfloat16": 2**12}
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A distribution of mean 0 and standard deviation 1.
-
-    Attributes:
-        name: ``normal``, ``uniform`` or ``truncated normal``.
-        symbol: ``N`` or ``U``.
-        excess_kurtosis: m₄/m₂² - 3.
-        distribution: its distribution function.
-        largest: the largest entry.
-    """
-
-    name: str
-    symbol: str
-    excess_kurtosis: float
-    distribution: Callable[[float], float]
-    largest: float = math.inf
-
-
-def _truncated(bound: float) -> Shape:
-    kept = kept_deviation(bound)
-    inside = math.erf(bound / math.sqrt(2))
-    density = math.exp(-bound * bound / 2) / math.sqrt(2 * math.pi)
-    fourth = 3 * kept**2 - 2 * bound**3 * density / inside  # E[z⁴] = 3 E[z²] - 2b³φ(b)/(2Φ(b) - 1)
-
-    def distribution(value: float) -> float:
-        cut = min(max(value * kept, -bound), bound)
-        return float((ndtr(cut) - ndtr(-bound)) / inside)
-
-    return Shape(f"truncated normal, cut at {bound:g}σ", "N", fourth / kept**4 - 3, distribution, bound / kept)
-
-
-NORMAL = Shape("normal", "N", 0.0, lambda value: float(ndtr(value)))
-UNIFORM = Shape(
-    "uniform", "U", -1.2, lambda value: min(max((value / math.sqrt(3) + 1) / 2, 0.0), 1.0), largest=math.sqrt(3)
-)
-SHAPES = (NORMAL, UNIFORM, _truncated(2), _truncated(3))
 
 
 @dataclass(frozen=True)
@@ -94,16 +62,12 @@ class Sample:
         return self.summary.bulk_std**2
 
     def degrees(self, shape: Shape) -> float:
-        """Return the degrees of freedom ν of a χ² law whose relative spread, √(2/ν), is that of the variance."""
+        """Return the degrees of freedom ν of a χ² law with the relative spread of the variance, √(2/ν)."""
         return 2 * self.summary.entries / (shape.excess_kurtosis + 2)
 
 
 def samples_of(summaries: Sequence[TensorSummary]) -> dict[str, Sample]:
-    """Return the samples by name.
-
-    Args:
-        summaries: of all tensors of a model, in the order in which they run.
-    """
+    """Return the samples by name of all tensors of a model, which are in the order in which they run."""
     weights = {summary.role.layer: summary.role for summary in summaries if summary.role.is_weight}
     branches = sum(role.is_branch_end for role in weights.values()) or None
     blocks: dict[str, int] = {}
@@ -130,88 +94,62 @@ class Formula:
 
     Attributes:
         top: the number; None if it is estimated.
-        bottom: the size, such as ``fan_in``; empty for 1.
-        size: its value; None if the tensor has none.
-        names: symbol of a shape → the familiar name.
-        remark: how the size is counted, if not as usual.
+        bottom: the size: ``fan_in``, ``fan_out``, ``(fan_in + fan_out)``, ``branches`` or ``block``; empty for 1.
+        normal: the familiar name of a normal law with this variance; empty if there is none.
+        uniform: the familiar name of a uniform law.
         only: the roles in which the name is familiar; all if empty.
+        stored: whether fans are counted as `torch.nn.init` counts them.
     """
 
     top: float | None
-    bottom: str
-    size: Callable[[Sample], float | None]
-    names: tuple[tuple[str, str], ...] = ()
-    remark: str = ""
+    bottom: str = ""
+    normal: str = ""
+    uniform: str = ""
     only: tuple[str, ...] = ()
+    stored: bool = False
+
+    @property
+    def is_square(self) -> bool:
+        """Whether the law is written with a deviation or bound, not with the variance."""
+        return self.bottom in {"", "block", "branches"}
+
+    def size(self, sample: Sample) -> float | None:
+        """Return the size of a tensor; None if it has none."""
+        if self.is_square:
+            return {"": 1, "block": sample.block, "branches": sample.branches}[self.bottom]
+        fan_in, fan_out = (sample.stored_fans or (None, None)) if self.stored else (sample.fan_in, sample.fan_out)
+        if fan_in is None or fan_out is None:
+            return None
+        return {"fan_in": fan_in, "fan_out": fan_out}.get(self.bottom, fan_in + fan_out)
 
     def name(self, shape: Shape, role: str) -> str:
-        """Return the familiar name, empty if there is none.
-
-        Args:
-            shape: of the entries.
-            role: of the tensors.
-        """
-        if self.only and role not in self.only:
-            return ""
-        return next((name for symbol, name in self.names if symbol == shape.symbol), "")
+        """Return the familiar name of a law of tensors of a role; empty if there is none."""
+        familiar = not self.only or role in self.only
+        return (self.uniform if shape is UNIFORM else self.normal) if familiar else ""
 
 
-def _one(_: Sample) -> float:
-    return 1.0
-
-
-def _fans(fan_in: int, fan_out: int, *, stored: bool = False) -> Callable[[Sample], float | None]:
-    def size(sample: Sample) -> float | None:
-        fans = sample.stored_fans if stored else (sample.fan_in, sample.fan_out)
-        if fans is None or fans[0] is None or fans[1] is None:
-            return None
-        return fan_in * fans[0] + fan_out * fans[1]
-
-    return size
-
-
-def _named(normal: str = "", uniform: str = "") -> tuple[tuple[str, str], ...]:
-    return tuple((shape, name) for shape, name in (("N", normal), ("U", uniform)) if name)
-
-
-_DEFAULT = _named(uniform="PyTorch's default, kaiming_uniform_ with a=√5")
-_OF_FANS: tuple[tuple[float, str, tuple[int, int], tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
-    (1 / 3, "fan_in", (1, 0), _DEFAULT, ()),
-    (2, "fan_in", (1, 0), _named("kaiming_normal_, fan_in, relu", "kaiming_uniform_, fan_in, relu"), ()),
-    (2, "fan_out", (0, 1), _named("kaiming_normal_, fan_out, relu", "kaiming_uniform_, fan_out, relu"), ()),
-    (2, "(fan_in + fan_out)", (1, 1), _named("xavier_normal_", "xavier_uniform_"), ()),
-    (1, "fan_in", (1, 0), _named("LeCun, kaiming_normal_ linear", "LeCun, kaiming_uniform_ linear"), ()),
-    (1, "fan_out", (0, 1), _named("kaiming_normal_, fan_out, linear", "kaiming_uniform_, fan_out, linear"), ()),
-    (
-        1 / 3,
-        "fan_out",
-        (0, 1),
-        _named(uniform="PyTorch's default of recurrent layers"),
-        ("recurrent", "recurrent bias"),
-    ),
-    (0.4, "fan_in", (1, 0), _named("small init"), ()),
+_CONSTANT = Formula(None)
+_EMBEDDING = Formula(1.0, "", "PyTorch's default of embeddings", only=("embedding",))
+_OF_FANS = (
+    Formula(1 / 3, "fan_in", uniform="PyTorch's default, kaiming_uniform_ with a=√5"),
+    Formula(2, "fan_in", "kaiming_normal_, fan_in, relu", "kaiming_uniform_, fan_in, relu"),
+    Formula(2, "fan_out", "kaiming_normal_, fan_out, relu", "kaiming_uniform_, fan_out, relu"),
+    Formula(2, "(fan_in + fan_out)", "xavier_normal_", "xavier_uniform_"),
+    Formula(1, "fan_in", "LeCun, kaiming_normal_ linear", "LeCun, kaiming_uniform_ linear"),
+    Formula(1, "fan_out", "kaiming_normal_, fan_out, linear", "kaiming_uniform_, fan_out, linear"),
+    Formula(1 / 3, "fan_out", uniform="PyTorch's default of recurrent layers", only=("recurrent", "recurrent bias")),
+    Formula(0.4, "fan_in", "small init"),
 )
-_CONSTANTS = (
-    Formula(1.0, "", _one, _named("PyTorch's default of embeddings"), only=("embedding",)),
-    Formula(None, "", _one),
-)
-_SQUARES = {"", "block", "branches"}
 FORMULAS = (
-    _CONSTANTS[0],
-    Formula(None, "branches", lambda sample: sample.branches),
-    *(Formula(top, bottom, _fans(*fans), names, only=only) for top, bottom, fans, names, only in _OF_FANS),
-    *(
-        Formula(top, bottom, _fans(*fans, stored=True), names, "fans as torch.nn.init counts them", only)
-        for top, bottom, fans, names, only in _OF_FANS
-    ),
-    _CONSTANTS[1],
-    Formula(None, "fan_in", _fans(1, 0)),
-    Formula(None, "fan_out", _fans(0, 1)),
-    Formula(None, "(fan_in + fan_out)", _fans(1, 1)),
-    Formula(None, "block", lambda sample: sample.block),
+    _EMBEDDING,
+    Formula(None, "branches"),
+    *_OF_FANS,
+    *(replace(formula, stored=True) for formula in _OF_FANS),
+    _CONSTANT,
+    *(Formula(None, bottom) for bottom in ("fan_in", "fan_out", "(fan_in + fan_out)", "block")),
 )
 # The laws of biases that occur: constants, and PyTorch's, by the fan-in of the weight beside them.
-BIAS_FORMULAS = tuple(formula for formula in FORMULAS if formula in _CONSTANTS or formula.top == 1 / 3)
+BIAS_FORMULAS = tuple(formula for formula in FORMULAS if formula in {_EMBEDDING, _CONSTANT} or formula.top == 1 / 3)
 
 
 @dataclass(frozen=True)
@@ -231,17 +169,9 @@ class NamedLaw:
     text: str
 
     def variance(self, sample: Sample) -> float | None:
-        """Return the variance of a tensor; None if the law does not apply to it.
-
-        Args:
-            sample: the tensor.
-        """
+        """Return the variance of a tensor; None if the law does not apply to it."""
         size = self.formula.size(sample)
         return self.top / size if size else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the law as it is printed, and its numbers."""
-        return {"law": self.text, "shape": self.shape.name, "variance": self.top, "over": self.formula.bottom}
 
 
 def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
@@ -267,12 +197,7 @@ def shape_p(samples: Sequence[Sample], shape: Shape) -> float:
 
 
 def bin_excesses(sample: Sample, shape: Shape) -> list[float]:
-    """Return the probability, minus 1/20, that the shape gives to each of 20 bins with equal numbers of entries.
-
-    Args:
-        sample: the tensor; the scale is its own.
-        shape: the shape.
-    """
+    """Return the probability, minus 1/20, that a shape of the tensor's scale gives to each of its 20 bins."""
     summary = sample.summary
     scale = summary.bulk_std
     if shape is UNIFORM and not summary.outliers:  # the bound is known better than the deviation
@@ -296,17 +221,13 @@ def scale_deviations(samples: Sequence[Sample], shape: Shape, variances: Sequenc
     return found
 
 
-def fitting_laws(samples: Sequence[Sample], false_alarms: float = FALSE_ALARMS) -> list[NamedLaw]:
-    """Return the laws that all tensors may follow, the simplest first: no free number before one.
+def fitting_laws(samples: Sequence[Sample]) -> list[NamedLaw]:
+    """Return the laws that all tensors of a role may follow, the simplest first: no free number before one.
 
     Each law is tested for its shape, its mean of 0 and its variances; by Bonferroni over the three, a true law is
-    refused with probability `false_alarms`.
-
-    Args:
-        samples: tensors of one role, none constant.
-        false_alarms: the probability of refusing the true law.
+    refused with a probability of 1 %. The tensors are not constant.
     """
-    level = false_alarms / 3
+    level = FALSE_ALARMS / 3
     if mean_p(samples) < level:
         return []
     laws: list[NamedLaw] = []
@@ -349,45 +270,30 @@ def _fitted(samples: Sequence[Sample], shape: Shape, formula: Formula, before: S
             weight * sample.variance * size for weight, sample, size in zip(degrees, samples, sizes, strict=True)
         )
         error = math.sqrt(2 / sum(degrees))
-        top = _round(total / sum(degrees), error, as_square=formula.bottom in _SQUARES)
-        if formula.bottom == "branches":
-            plain = _round(total / sum(degrees) / sizes[0], error, as_square=True)
-            if error > _ROUND_ENOUGH or _digits(top) > 1 or _digits(plain) == 1:
-                return None  # any deviation is some number over √branches: it is meant if only that number is round
+        top = total / sum(degrees)
+        if formula.is_square:
+            number, plain = (
+                round_to_error(math.sqrt(variance) * shape.unit, 1.25 * error) for variance in (top, top / sizes[0])
+            )
+            # Any deviation is some number over √branches: that is meant if only this number is round.
+            if formula.bottom == "branches" and (error > _ROUND_ENOUGH or digits(number) > 1 or digits(plain) == 1):
+                return None
+            top = (number / shape.unit) ** 2
+        else:
+            top = round_to_error(top, 2.5 * error)
     law = NamedLaw(shape, formula, top, _text(shape, formula, top, samples[0].role.role))
     for other in before:
         pairs = [(law.variance(sample) or 0.0, other.variance(sample) or 0.0) for sample in samples]
-        again = formula.top is None or formula.remark
+        again = formula.top is None or formula.stored
         if again and other.shape is shape and all(math.isclose(*pair, rel_tol=1e-6) for pair in pairs):
             return None
     return law
 
 
-def _digits(square: float) -> int:
-    return len(f"{math.sqrt(square):.4g}".replace(".", "").strip("0"))
-
-
-def _round(value: float, error: float, *, as_square: bool) -> float:
-    """Return the number with as few digits as its relative standard error allows; a square of such a number."""
-    if as_square:
-        return _round(math.sqrt(value), error / 2, as_square=False) ** 2
-    for digits in range(1, 6):
-        rounded = float(f"{value:.{digits}g}")
-        if abs(rounded / value - 1) <= 2.5 * error:
-            return rounded
-    return value
-
-
 def _text(shape: Shape, formula: Formula, top: float, role: str) -> str:
-    square = formula.bottom in _SQUARES
-    below = f"/{formula.bottom}" if formula.bottom else ""
-    if shape is UNIFORM and square:
-        text = f"U(±{math.sqrt(3 * top):.4g}{below.replace('/', '/√')})"
-    elif shape is UNIFORM:
-        text = f"U(±1/√{formula.bottom})" if math.isclose(3 * top, 1) else f"U(±√({3 * top:.4g}{below}))"
+    if formula.is_square:
+        text = with_number(shape, math.sqrt(top) * shape.unit, formula.bottom)
     else:
-        fraction = {1 / 3: f"1/(3 {formula.bottom})", 0.4: f"2/(5 {formula.bottom})"}.get(top, f"{top:.4g}{below}")
-        variance = f"{math.sqrt(top):.4g}²{below}" if square and top != 1 else fraction
-        cut = "" if shape is NORMAL else shape.name.removeprefix("truncated normal,")
-        text = f"N(0, {variance}){cut}"
-    return ", ".join(part for part in (text, formula.name(shape, role), formula.remark) if part)
+        text = with_variance(shape, top, formula.bottom)
+    remark = "fans as torch.nn.init counts them" if formula.stored else ""
+    return ", ".join(part for part in (text, formula.name(shape, role), remark) if part)

@@ -15,13 +15,13 @@ Key = Callable[[TensorFingerprint], Hashable]
 def match(
     a: Iterable[TensorFingerprint], b: Iterable[TensorFingerprint]
 ) -> tuple[list[tuple[TensorFingerprint, TensorFingerprint]], Tensors, Tensors]:
-    """Return the pairs in the order of A, and what is left of both."""
+    """Return the pairs in the order of A, and the unmatched tensors of both."""
     left_a, left_b = list(a), list(b)
     order = {id(tensor): index for index, tensor in enumerate(left_a)}
     pairs: list[tuple[TensorFingerprint, TensorFingerprint]] = []
 
     def pair(key_a: Key, key_b: Key | None = None) -> None:
-        """Move tensors with equal keys, in order, from what is left to the pairs; None fits no tensor."""
+        """Pair unmatched tensors with equal keys, in order; None fits no tensor."""
         waiting: dict[Hashable, Tensors] = {}
         for tensor in left_b:
             waiting.setdefault((key_b or key_a)(tensor), []).append(tensor)

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from initbench.differentiation.gradients import backward
 from initbench.inspection.batch import Objective, Pairs, project
 from initbench.models.batches import move, reference_parameter
-from initbench.models.calls import running_on, tensor_of
+from initbench.models.calls import removed, running_on, tensor_of
 from initbench.models.state import evaluate_but_batch_norm, forked_rng, preserved
 from initbench.probes.signal_by_depth import BranchSignals
 from initbench.structure.find import Structure
@@ -28,7 +28,7 @@ from initbench.structure.run_graph import tensors_in
 
 @dataclass(frozen=True)
 class LayerSignal:
-    """What one layer does to the signal and gets as gradient; a number that cannot be measured is None.
+    """The signal and the gradient at one layer; a number that cannot be measured is None.
 
     Attributes:
         name: of the layer, or of the weight if its module has several.
@@ -72,7 +72,7 @@ class Propagation:
         output: root mean square of the model's outputs.
         normalized: whether the model has normalizations, so that the scale of outputs means little.
         heads: names of the layers that produce the outputs.
-        zero_head: whether all heads are zero; gradients are then those of a projection of the heads' inputs.
+        zero_head: whether all heads are zero; a projection of the heads' inputs is then differentiated instead.
     """
 
     seed: int
@@ -211,12 +211,8 @@ class _Recorder(TorchFunctionMode):
                 hooks.append(module.register_forward_hook(partial(self._look_at_state, name, index)))
             elif name in self._modules:
                 hooks.append(self._modules[name].register_forward_hook(partial(self._look, name)))
-        try:
-            with self:
-                yield
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with removed(hooks), self:
+            yield
 
     def _look(self, name: str, _module: nn.Module, inputs: Any, outputs: Any) -> None:
         if name in self._heads:
@@ -257,7 +253,7 @@ def _mean_of(values: list[float]) -> float | None:
 
 
 def correlations(values: Tensor, samples: int) -> tuple[float | None, float | None]:
-    """Return the mean cosine of different samples, and that of neighbours; see `Pairs`.
+    """Return the mean cosine of different samples, and of neighbours; see `Pairs`.
 
     Args:
         values: (2n, ...); None is returned for other first dimensions, and if samples are zero.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scipy.stats import norm
 
+from initbench.inspection.grouping import grouped
 from initbench.inspection.laws import (
     FALSE_ALARMS,
-    SHAPES,
     NamedLaw,
     Sample,
     bin_excesses,
@@ -21,6 +21,7 @@ from initbench.inspection.laws import (
     scale_deviations,
     shape_p,
 )
+from initbench.inspection.shapes import SHAPES
 from initbench.inspection.tensors import TensorSummary
 
 _LEAST_DEVIATION = 0.2  # of a standard deviation from its siblings' law; less does not matter to training
@@ -38,7 +39,7 @@ class RoleLaw:
         role: see `TensorRole`.
         tensors: their names, in the order in which they run.
         laws: all laws that fit, as text, the simplest first; empty if none does.
-        description: the simplest law, or what is known without one.
+        description: the simplest law, otherwise shape and deviation.
         law: the simplest law of independent entries; None for others.
         mean: smallest and largest mean.
         std: smallest and largest standard deviation.
@@ -59,15 +60,8 @@ class RoleLaw:
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON."""
-        return {
-            "role": self.role,
-            "tensors": list(self.tensors),
-            "laws": list(self.laws),
-            "description": self.description,
-            "mean": list(self.mean),
-            "std": list(self.std),
-            "untouched": self.untouched,
-        }
+        names = ("role", "tensors", "laws", "description", "mean", "std", "untouched")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ class Exceptional:
         sample: the tensor.
         siblings: how many tensors share the law that it lacks.
         family: that law in words.
-        law: that law; None if it is not one of independent entries.
+        law: that law; None if entries under it are not independent.
     """
 
     sample: Sample
@@ -88,15 +82,9 @@ class Exceptional:
 
     @property
     def expected_std(self) -> float | None:
-        """The standard deviation under that law."""
+        """The standard deviation under that law; None without one."""
         variance = None if self.law is None else self.law.variance(self.sample)
         return None if variance is None else math.sqrt(variance)
-
-
-@dataclass
-class _Laws:
-    rows: list[RoleLaw] = field(default_factory=list)
-    exceptions: list[Exceptional] = field(default_factory=list)
 
 
 def pattern_of(name: str) -> str:
@@ -127,81 +115,62 @@ def family_of(summary: TensorSummary) -> str:
     return f"orthogonal, gain {gain}"
 
 
+def family_in_words(summary: TensorSummary) -> str:
+    """Return the family, and the deviation of random entries."""
+    family = family_of(summary)
+    return f"random, σ {summary.std:.3g}" if family == "random" else family
+
+
 def role_laws(role: str, samples: Sequence[Sample]) -> tuple[list[RoleLaw], list[Exceptional]]:
-    """Return the laws of a role's tensors, and the tensors that stand out.
-
-    Args:
-        role: see `TensorRole`.
-        samples: its tensors, in the order in which they run.
-    """
-    laws = _Laws()
+    """Return the laws of a role's tensors, which are in the order in which they run, and the tensors that stand out."""
     samples = [sample for sample in samples if sample.summary.quantiles]  # without entries, or finite ones, no law
-    random: list[Sample] = []
-    others: dict[str, list[Sample]] = {}
-    for sample in samples:
-        family = family_of(sample.summary)
-        (random if family == "random" else others.setdefault(family, [])).append(sample)
-    for family, members in others.items():
-        laws.rows.append(_row(role, members, (family,), family))
-    if random:
-        _add_random(laws, role, random)
-    laws.exceptions += _of_another_family(samples)
-    return laws.rows, laws.exceptions
+    families = grouped(samples, lambda sample: family_of(sample.summary))
+    random = families.pop("random", [])
+    rows = [_row(role, members, family) for family, members in families.items()]
+    random_rows, exceptions = _random(role, random) if random else ([], [])
+    return rows + random_rows, exceptions + _of_another_family(samples)
 
 
-def _row(
-    role: str, samples: Sequence[Sample], laws: tuple[str, ...], description: str, law: NamedLaw | None = None
-) -> RoleLaw:
+def _row(role: str, samples: Sequence[Sample], fitting: Sequence[NamedLaw] | str) -> RoleLaw:
+    """Return a row; a text is the law of tensors that are not random."""
+    law = None if isinstance(fitting, str) or not fitting else fitting[0]
+    texts = (fitting,) if isinstance(fitting, str) else tuple(law.text for law in fitting)
+    description = texts[0] if texts else _without_law(samples)
     means = [sample.summary.mean for sample in samples]
     stds = [sample.summary.std for sample in samples]
     names = tuple(sample.role.name for sample in samples)
-    return RoleLaw(role, names, laws, description, law, (min(means), max(means)), (min(stds), max(stds)))
+    return RoleLaw(role, names, texts, description, law, (min(means), max(means)), (min(stds), max(stds)))
 
 
-def _add_random(laws: _Laws, role: str, samples: list[Sample]) -> None:
+def _random(role: str, samples: list[Sample]) -> tuple[list[RoleLaw], list[Exceptional]]:
+    """Return the laws of random tensors: of all, of those with one name pattern, or of most of them."""
     fitting = fitting_laws(samples)
-    if fitting:
-        texts = tuple(law.text for law in fitting)
-        laws.rows.append(_row(role, samples, texts, texts[0], fitting[0]))
-        return
-    groups: dict[str, list[Sample]] = {}
-    for sample in samples:
-        groups.setdefault(pattern_of(sample.role.name), []).append(sample)
-    if len(groups) > 1:
-        for members in groups.values():
-            _add_random(laws, role, members)
-        _merge(laws, role, samples)
-        return
-    chosen = _law_of_most(samples)
+    groups = grouped(samples, lambda sample: pattern_of(sample.role.name))
+    if not fitting and len(groups) > 1:
+        parts = [_random(role, members) for members in groups.values()]
+        rows = [row for rows, _ in parts for row in rows]
+        return _merged(rows, samples), [one for _, exceptions in parts for one in exceptions]
+    chosen = None if fitting else _law_of_most(samples)
     if chosen is None:
-        laws.rows.append(_row(role, samples, (), _without_law(samples)))
-        return
+        return [_row(role, samples, fitting)], []
     fitting, inside, outside = chosen
-    texts = tuple(law.text for law in fitting)
-    laws.rows.append(_row(role, inside, texts, texts[0], fitting[0]))
-    for sample in outside:
-        laws.exceptions.append(Exceptional(sample, len(inside), texts[0], fitting[0]))
-        alone = fitting_laws([sample])
-        texts_alone = tuple(law.text for law in alone)
-        description = texts_alone[0] if alone else _without_law([sample])
-        laws.rows.append(_row(role, [sample], texts_alone, description, alone[0] if alone else None))
+    alone = [_row(role, [sample], fitting_laws([sample])) for sample in outside]
+    exceptions = [Exceptional(sample, len(inside), fitting[0].text, fitting[0]) for sample in outside]
+    return [_row(role, inside, fitting), *alone], exceptions
 
 
-def _merge(laws: _Laws, role: str, samples: Sequence[Sample]) -> None:
-    """Join rows of one role with the same simplest law."""
-    merged: dict[str, list[RoleLaw]] = {}
-    for row in laws.rows:
-        merged.setdefault(row.description if row.role == role and row.laws else str(id(row)), []).append(row)
+def _merged(rows: Sequence[RoleLaw], samples: Sequence[Sample]) -> list[RoleLaw]:
+    """Return the rows with those joined that have the same simplest law."""
     by_name = {sample.role.name: sample for sample in samples}
-    rows = []
-    for several in merged.values():
-        if len(several) == 1:
-            rows += several
-            continue
-        members = [by_name[name] for row in several for name in row.tensors]
-        common = tuple(text for text in several[0].laws if all(text in row.laws for row in several))
-        rows.append(_row(role, members, common, several[0].description, several[0].law))
-    laws.rows = rows
+    merged = []
+    for several in grouped(rows, lambda row: row.description if row.laws else row.tensors).values():
+        first = several[0]
+        if len(several) > 1:
+            joined = _row(first.role, [by_name[name] for row in several for name in row.tensors], first.description)
+            common = tuple(text for text in first.laws if all(text in row.laws for row in several))
+            first = replace(joined, laws=common, law=first.law)
+        merged.append(first)
+    return merged
 
 
 def _law_of_most(samples: list[Sample]) -> tuple[list[NamedLaw], list[Sample], list[Sample]] | None:
@@ -224,21 +193,19 @@ def _law_of_most(samples: list[Sample]) -> tuple[list[NamedLaw], list[Sample], l
     return None
 
 
-def _scale_candidates(samples: Sequence[Sample]) -> list[dict[str, float]]:
-    """Return how far each tensor is from the median law: with a constant deviation, by its fans, and by its shape."""
-    found = []
-    for unit in ("1", "fan_in", "fan_out"):
-        ratios = {}
-        for sample in samples:
-            scale = 1.0 if unit == "1" else float(getattr(sample, unit) or 1)
-            ratios[sample.role.name] = math.log(sample.variance * scale)
-        median = sorted(ratios.values())[len(ratios) // 2]
-        found.append({name: abs(ratio - median) for name, ratio in ratios.items()})
-    kurtosis = {sample.role.name: sample.summary.excess_kurtosis or 0.0 for sample in samples}
-    median = sorted(kurtosis.values())[len(kurtosis) // 2]
-    found.append({name: abs(value - median) for name, value in kurtosis.items()})
-    found.append({sample.role.name: abs(sample.summary.mean / sample.summary.std) for sample in samples})
-    return found
+def _scale_candidates(samples: Sequence[Sample]) -> Iterator[dict[str, float]]:
+    """Yield how far each tensor is from the median law: with a constant deviation, by its fans, shape and mean."""
+
+    def from_median(measure: Callable[[Sample], float]) -> dict[str, float]:
+        values = {sample.role.name: measure(sample) for sample in samples}
+        median = sorted(values.values())[len(values) // 2]
+        return {name: abs(value - median) for name, value in values.items()}
+
+    yield from_median(lambda sample: math.log(sample.variance))
+    yield from_median(lambda sample: math.log(sample.variance * (sample.fan_in or 1)))
+    yield from_median(lambda sample: math.log(sample.variance * (sample.fan_out or 1)))
+    yield from_median(lambda sample: sample.summary.excess_kurtosis or 0.0)
+    yield {sample.role.name: abs(sample.summary.mean / sample.summary.std) for sample in samples}
 
 
 def _without_law(samples: Sequence[Sample]) -> str:
@@ -254,30 +221,23 @@ def _without_law(samples: Sequence[Sample]) -> str:
 
 def _of_another_family(samples: Sequence[Sample]) -> list[Exceptional]:
     """Return the few tensors that are constant where their siblings are random, or the other way round."""
-    groups: dict[str, list[Sample]] = {}
-    for sample in samples:
-        groups.setdefault(pattern_of(sample.role.name), []).append(sample)
-    found = []
-    for members in groups.values():
-        families: dict[str, list[Sample]] = {}
-        for sample in members:
-            family = family_of(sample.summary)
-            is_isometry = family.startswith(("identity", "signed", "delta", "orthogonal"))
-            families.setdefault("orthogonal" if is_isometry else family, []).append(sample)
+    exceptions = []
+    for members in grouped(samples, lambda sample: pattern_of(sample.role.name)).values():
+        families = grouped(members, _isometry_or_family)
         usual = max(families, key=lambda family: len(families[family]))
         others = [sample for family, few in families.items() if family != usual for sample in few]
         if len(families[usual]) >= _FEWEST_SIBLINGS and len(others) <= _MOST_LEFT_OUT * len(members):
-            found += [Exceptional(sample, len(families[usual]), usual) for sample in others]
-    return found
+            exceptions += [Exceptional(sample, len(families[usual]), usual) for sample in others]
+    return exceptions
+
+
+def _isometry_or_family(sample: Sample) -> str:
+    family = family_of(sample.summary)
+    return "orthogonal" if family.startswith(("identity", "signed", "delta", "orthogonal")) else family
 
 
 def is_significant(exceptional: Exceptional, tensors: int) -> bool:
-    """Return whether a tensor is out of line beyond chance, and by enough to matter.
-
-    Args:
-        exceptional: the tensor.
-        tensors: how many tensors were compared (Bonferroni).
-    """
+    """Return whether a tensor, one of so many (Bonferroni), is out of line beyond chance and by enough to matter."""
     sample, law, std = exceptional.sample, exceptional.law, exceptional.expected_std
     if law is None or not std:
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from initbench.initializers.distribution import WeightLayer, weight_layers
+from initbench.inspection.grouping import grouped
 from initbench.structure.attention import Attention
 from initbench.structure.find import Structure
 from initbench.structure.kinds import NORM_LAYERS
@@ -23,7 +24,7 @@ END = ", end of a branch"
 
 @dataclass(frozen=True)
 class TensorRole:
-    """A parameter, and what it does in the model.
+    """A parameter and its purpose in the model.
 
     Attributes:
         name: the parameter's first name in the model.
@@ -60,15 +61,11 @@ class TensorRole:
 
     @property
     def is_branch_end(self) -> bool:
-        """Whether the tensor is the last one of its kind in a residual branch."""
+        """Whether the tensor ends a residual branch, as its last weight or norm."""
         return self.role.endswith(END)
 
     def matrices(self, tensor: Tensor) -> Tensor:
-        """Return a weight as (blocks, outputs, inputs × kernel taps).
-
-        Args:
-            tensor: of the role's shape.
-        """
+        """Return a weight of the role's shape as (blocks, outputs, inputs × kernel taps)."""
         stacked = tensor.reshape(self.blocks, tensor.shape[0] // self.blocks, *tensor.shape[1:])
         if self.transposed:
             stacked = stacked.transpose(1, 2)
@@ -78,27 +75,21 @@ class TensorRole:
 def roles_of(model: nn.Module, structure: Structure | None) -> dict[str, TensorRole]:
     """Return the role of each parameter, each tied one once, in the order in which they run.
 
-    Args:
-        model: any module.
-        structure: the model's; None if it cannot run, and the types of its modules decide.
+    Without a structure, because the model does not run, the types of its modules decide.
     """
     roles = _roles_by_module(model)
     if structure is not None:
         _Refinement(roles, model, structure).apply()
-    names: dict[int, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(id(parameter), []).append(name)
-    firsts = [(several[0], tuple(several[1:])) for several in names.values()]
-    found = [_most_telling(roles, first, others) for first, others in firsts]
-    ordered = sorted(found, key=lambda role: role.order)
-    return {role.name: role for role in ordered}
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    names = grouped(parameters, lambda name: id(parameters[name]))
+    tied = [_tied([roles[name] for name in several]) for several in names.values()]
+    return {role.name: role for role in sorted(tied, key=lambda role: role.order)}
 
 
-def _most_telling(roles: Mapping[str, TensorRole], first: str, others: tuple[str, ...]) -> TensorRole:
-    """Return the role of a tied tensor: an embedding's before a head's, because its law is the embedding's."""
-    several = [roles[name] for name in (first, *others)]
-    chosen = next((role for role in several if role.role == "embedding"), several[0])
-    return replace(chosen, name=first, tied=others)
+def _tied(roles: Sequence[TensorRole]) -> TensorRole:
+    """Return the role of a tensor with several names: an embedding before a head, because it has an embedding's law."""
+    chosen = next((role for role in roles if role.role == "embedding"), roles[0])
+    return replace(chosen, name=roles[0].name, tied=tuple(role.name for role in roles[1:]))
 
 
 def _roles_by_module(model: nn.Module) -> dict[str, TensorRole]:
@@ -270,9 +261,6 @@ def roles_from_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorR
     """Return the role of each tensor of a weights file, guessed from names and shapes alone.
 
     Running statistics and counters of norms, which are no parameters, are left out. The order is the file's.
-
-    Args:
-        shapes: name → sizes.
     """
     return {
         name: _role_from_name(name, shape, (0, order))
@@ -283,35 +271,25 @@ def roles_from_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorR
 
 def _role_from_name(name: str, shape: tuple[int, ...], order: tuple[int, int]) -> TensorRole:
     known = next((role for pattern, role in _NAME_ROLES if re.search(pattern, name)), None)
-    if len(shape) < 2 and known not in {None, "head", "embedding", "positions", "recurrent"}:
-        return TensorRole(name, shape, str(known), order, name.rpartition(".")[0])
-    if known in {"embedding", "positions"} or len(shape) < 2:
-        role = known if known in {"embedding", "positions"} and len(shape) >= 2 else "other"
-        if len(shape) == 1 and name.endswith(".weight"):
-            role = "norm weight"  # the only weight with one dimension
-        return TensorRole(name, shape, role or "other", order, name.rpartition(".")[0])
+    role = TensorRole(name, shape, known or "other", order, name.rpartition(".")[0])
+    if len(shape) < 2:
+        if known not in {None, "head", "embedding", "positions", "recurrent"}:
+            return role
+        only_norms = len(shape) == 1 and name.endswith(".weight")  # no other weight has one dimension
+        return replace(role, role="norm weight" if only_norms else "other")
+    if known in {"embedding", "positions"}:
+        return role
     taps = math.prod(shape[2:])
-    kind = "linear" if len(shape) == 2 else "convolution"
-    if len(shape) > 2 and shape[1] == 1:
-        kind = "depthwise convolution"
-    role = known if known in {"head", "recurrent"} else kind
-    blocks = shape[0] if kind == "depthwise convolution" else 1
-    return TensorRole(
-        name, shape, role, order, name.rpartition(".")[0], blocks, shape[1] * taps, shape[0] // blocks * taps
+    depthwise = len(shape) > 2 and shape[1] == 1
+    kind = "linear" if len(shape) == 2 else "depthwise convolution" if depthwise else "convolution"
+    blocks = shape[0] if depthwise else 1
+    return replace(
+        role,
+        role=known if known in {"head", "recurrent"} else kind,
+        blocks=blocks,
+        fan_in=shape[1] * taps,
+        fan_out=shape[0] // blocks * taps,
     )
-
-
-def siblings(roles: Iterable[TensorRole]) -> Iterator[tuple[str, list[TensorRole]]]:
-    """Yield the tensors of each role in the order in which they run."""
-    groups: dict[str, list[TensorRole]] = {}
-    for role in roles:
-        groups.setdefault(role.role, []).append(role)
-    yield from groups.items()
-
-
-def parameters_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters, detached, each tied one once under its first name."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def complex_or_quantized(tensor: Tensor) -> bool:

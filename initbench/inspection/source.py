@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from initbench.plugins import first_line
 from initbench.randomness import derive_seed
 from initbench.registry import ARCHITECTURES
 
+Function = Callable[[int], nn.Module] | Callable[[], nn.Module]
+
 
 @dataclass(frozen=True)
 class ModelSource:
@@ -29,14 +32,15 @@ class ModelSource:
 
     Attributes:
         name: as the user wrote it, such as ``timm/resnet18`` or ``package.module:function``.
-        construct: returns a new model; its random numbers come from torch's global generators.
+        construct: returns a new model. A function with a required argument, or one called ``seed``, gets the seed;
+            torch's global generators, too, are seeded before each call.
         inputs: one sample of its inputs; None if only the model itself can tell.
         weights: a file with a state dict that every built model gets.
         outputs: number of classes, or of tokens; None if unknown.
     """
 
     name: str
-    construct: Callable[[], nn.Module]
+    construct: Function
     inputs: Inputs | None = None
     weights: Path | None = None
     outputs: int | None = None
@@ -49,12 +53,53 @@ class ModelSource:
             InitbenchError: the model cannot be built, or the weights do not fit it.
         """
         with random_state.forked(torch.get_default_device(), seed=derive_seed(seed, "weights", "construction")):
-            model = self.construct()
+            model = _call_with_seed(self.construct, seed)
         if self.weights is not None:
             if not self._state:
                 self._state.update(read_weights(self.weights))
             load_weights(model, self._state, str(self.weights))
         return model
+
+
+def _call_with_seed(function: Callable[..., nn.Module], seed: int) -> nn.Module:
+    try:
+        arguments = inspect.signature(function).parameters
+    except ValueError:  # some builtins have no signature
+        return function()
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    if any(one.default is one.empty and one.kind in positional for one in arguments.values()):
+        return function(seed)
+    return function(seed=seed) if "seed" in arguments else function()
+
+
+Build = Function | ModelSource | str
+"""What builds a model: a function, with the seed as its argument or with none, a `ModelSource`, or a model's name."""
+
+
+def as_source(build: Build, argument: str = "build") -> ModelSource:
+    """Return the source of what builds a model.
+
+    Args:
+        build: a function, as in `ModelSource`; a source, which is returned; or a name, see `model_source`.
+        argument: the name of the caller's argument, for messages.
+
+    Raises:
+        InitbenchError: there is no such model, or `build` is something else.
+    """
+    if isinstance(build, ModelSource):
+        return build
+    if isinstance(build, str):
+        return model_source(build)
+    if isinstance(build, nn.Module) or not callable(build):
+        raise ArgumentError(f"must be a function that returns a new model, is {type(build).__name__}", argument)
+
+    def construct(seed: int) -> nn.Module:
+        model = _call_with_seed(build, seed)
+        if not isinstance(model, nn.Module):
+            raise ArgumentError(f"must return a torch.nn.Module, returned {type(model).__name__}", argument)
+        return model
+
+    return ModelSource(getattr(build, "__name__", type(build).__name__), construct)
 
 
 def model_source(
@@ -71,7 +116,7 @@ def model_source(
         name: a registered architecture, such as ``timm/resnet18``, ``hf/gpt2`` or ``wrn``, or
             ``package.module:function``, where the function returns a model; the current folder is searched, too.
         arguments: arguments of the architecture or function.
-        inputs: one sample of the inputs. For an architecture the default is its library's own size: that of the
+        inputs: one sample of the inputs. For an architecture the default is its library's own size, as in the
             published model.
         outputs: number of classes or tokens of an architecture; the default is its library's own.
         weights: a file with a state dict, loaded safely: no code in it runs.
@@ -174,9 +219,17 @@ def _hf_defaults(model_type: str, arguments: Mapping[str, Any]) -> tuple[Inputs,
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a weights file (``.safetensors`` or torch's), memory-mapped where the format allows.
+    """Return the tensors of a weights file; see `opened_weights`."""
+    with opened_weights(path) as (shapes, read):
+        return {name: read(name) for name in shapes}
 
-    A file with more than a state dict is searched one level deep for it, under ``state_dict`` or ``model``.
+
+@contextmanager
+def opened_weights(path: Path) -> Iterator[tuple[dict[str, tuple[int, ...]], Callable[[str], Tensor]]]:
+    """Open a weights file and give the sizes of its tensors, and a function that reads a tensor by its name.
+
+    The file is ``.safetensors`` or torch's. If the latter holds more than a state dict, ``state_dict`` or ``model`` in
+    it is read.
 
     Raises:
         InitbenchError: the file cannot be read safely, or holds no tensors.
@@ -185,40 +238,29 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise InitbenchError(f"{path}: no such file")
     try:
         if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
+            from safetensors import safe_open
 
-            loaded: Any = load_file(path)
+            opened: Any = safe_open(path, framework="pt")
         else:
-            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            opened = nullcontext(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
     except Exception as error:  # unpickling may raise anything
         raise InitbenchError(f"{path}: cannot be read as weights: {first_line(error)}") from error
-    if isinstance(loaded, dict):
-        loaded = next((loaded[key] for key in ("state_dict", "model") if isinstance(loaded.get(key), dict)), loaded)
-        tensors = {str(name): tensor for name, tensor in loaded.items() if torch.is_tensor(tensor)}
-        if tensors:
-            return tensors
-    raise InitbenchError(f"{path}: holds no state dict")
+    with opened as file:
+        if path.suffix == ".safetensors":
+            shapes, read = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, file.get_tensor  # noqa: SIM118
+        else:
+            tensors = _state_dict(file)
+            shapes, read = {name: tuple(tensor.shape) for name, tensor in tensors.items()}, tensors.__getitem__
+        if not shapes:
+            raise InitbenchError(f"{path}: holds no state dict")
+        yield shapes, read
 
 
-@contextmanager
-def opened_weights(path: Path) -> Iterator[tuple[dict[str, tuple[int, ...]], Callable[[str], Tensor]]]:
-    """Open a weights file and give the sizes of its tensors, and a function that reads one of them.
-
-    Raises:
-        InitbenchError: see `read_weights`.
-    """
-    if path.suffix != ".safetensors" or not path.is_file():
-        tensors = read_weights(path)  # memory-mapped: a tensor is read when it is used
-        yield {name: tuple(tensor.shape) for name, tensor in tensors.items()}, tensors.__getitem__
-        return
-    try:
-        from safetensors import safe_open
-
-        file: Any = safe_open(path, framework="pt")
-    except Exception as error:  # not installed, or no such file
-        raise InitbenchError(f"{path}: cannot be read as weights: {first_line(error)}") from error
-    with file:
-        yield {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, file.get_tensor  # noqa: SIM118
+def _state_dict(loaded: Any) -> dict[str, Tensor]:
+    if not isinstance(loaded, dict):
+        return {}
+    inner = next((loaded[key] for key in ("state_dict", "model") if isinstance(loaded.get(key), dict)), loaded)
+    return {str(name): tensor for name, tensor in inner.items() if torch.is_tensor(tensor)}
 
 
 def load_weights(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:

@@ -1,4 +1,4 @@
-"""What a tensor holds, measured in float64: moments, tails, quantiles, singular values, equal rows."""
+"""The contents of a tensor, measured in float64: moments, tails, quantiles, singular values, equal rows."""
 
 from __future__ import annotations
 
@@ -80,11 +80,6 @@ class TensorSummary:
     def constant(self) -> float | None:
         """The value of all entries, if they are equal; otherwise None."""
         return self.quantiles[0] if self.quantiles and self.quantiles[0] == self.quantiles[-1] else None
-
-    @property
-    def root_mean_square(self) -> float:
-        """√(mean² + std²)."""
-        return (self.mean**2 + self.std**2) ** 0.5
 
     @property
     def condition(self) -> float | None:
@@ -251,7 +246,7 @@ def _repeated_rows(blocks: Tensor) -> tuple[int, int, int]:
 
 
 def _rows_with_twin(pairs: Tensor) -> int:
-    """Return how many rows belong to at least one of the pairs of neighbours."""
+    """Return how many rows belong to a pair of neighbours."""
     padded = torch.zeros(len(pairs) + 1, dtype=torch.bool)
     padded[:-1] |= pairs
     padded[1:] |= pairs

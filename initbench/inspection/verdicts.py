@@ -25,10 +25,10 @@ LOSS = 2.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a model's signals say.
+    """The verdict on a model's signals.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: see `KINDS`.
         sentence: says where and by how much.
     """
 
@@ -37,11 +37,9 @@ class Verdict:
 
 
 def judge(signals: Propagation, chance: float | None) -> Verdict:
-    """Return the verdict on one pass; the tests are made in the order of `KINDS`.
+    """Return the verdict on one pass, with the loss of a uniform prediction if it is known.
 
-    Args:
-        signals: of the pass.
-        chance: the loss of a uniform prediction; None if the number of classes is unknown.
+    The tests are made in the order of `KINDS`.
     """
     return next(_findings(signals, chance), Verdict("healthy", "healthy"))
 
@@ -65,9 +63,12 @@ def _findings(signals: Propagation, chance: float | None) -> Iterator[Verdict]:
     yield from _not_finite(signals, [*outputs, *gradients, *updates], position)
     yield from _dead(signals, outputs, position)
     yield from _changes([] if signals.normalized else outputs, gradients, updates, position)
-    yield from _dependence([layer for layer in layers if layer.kind != "embedding"], position)
-    if not signals.normalized:
-        yield from _neighbours(layers, position)
+    for layer in layers:
+        if layer.kind != "embedding" and layer.correlation is not None and layer.correlation > COLLAPSED:
+            yield Verdict("collapsed", f"gives the same features for all inputs from {position(layer)} on")
+    for layer in layers:
+        if not signals.normalized and layer.near is not None and layer.near < CHAOTIC:
+            yield Verdict("chaotic", f"tears similar inputs apart from {position(layer)} on")
     if chance is not None and signals.loss is not None and signals.loss > LOSS * chance:
         yield Verdict("loss_above_chance", f"starts at a loss of {signals.loss:.3g}, guessing has {chance:.3g}")
 
@@ -112,18 +113,6 @@ def _changes(outputs: Values, gradients: Values, updates: Values, position: Posi
         for layer, value in reversed(pairs):
             if value * FACTOR < pairs[-1][1]:
                 yield Verdict("vanishing", f"has gradients that vanish below {position(layer)}")
-
-
-def _dependence(layers: Sequence[LayerSignal], position: Position) -> Iterator[Verdict]:
-    for layer in layers:
-        if layer.correlation is not None and layer.correlation > COLLAPSED:
-            yield Verdict("collapsed", f"gives the same features for all inputs from {position(layer)} on")
-
-
-def _neighbours(layers: Sequence[LayerSignal], position: Position) -> Iterator[Verdict]:
-    for layer in layers:
-        if layer.near is not None and layer.near < CHAOTIC:
-            yield Verdict("chaotic", f"tears similar inputs apart from {position(layer)} on")
 
 
 def _power(factor: float) -> str:

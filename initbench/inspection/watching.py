@@ -45,11 +45,7 @@ class InitializerCalls(TorchFunctionMode):
         return result
 
     def untouched(self, model: nn.Module) -> frozenset[str]:
-        """Return the names of the parameters that nothing but PyTorch's default has set.
-
-        Args:
-            model: built while this was active.
-        """
+        """Return the names of the parameters that only PyTorch's default has set in a model built meanwhile."""
         return frozenset(
             name
             for name, parameter in model.named_parameters()

@@ -18,7 +18,7 @@ from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_input
 from initbench.inspection.source import model_source
 from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
-from initbench.models.calls import running_on, tensor_of
+from initbench.models.calls import removed, running_on, tensor_of
 from initbench.models.state import evaluate_but_batch_norm
 from initbench.structure.find import Structure, find_structure
 from initbench.structure.run_graph import tensors_in
@@ -73,7 +73,7 @@ class Widths:
 
     Attributes:
         model: its name.
-        argument: the one that sets the width.
+        argument: the argument that sets the width.
         widths: its values.
         optimizer: ``adam`` or ``sgd``.
         lr: its learning rate, the same at all widths.
@@ -116,7 +116,7 @@ def scale_width(
     """Fit how the outputs of each layer, and their change by the first steps, scale with the width.
 
     In the standard parametrization, updates of later hidden layers grow as width^1 with Adam and width^½ with SGD at
-    the first step, and those of logits as width^1; in muP (Yang et al., Tensor Programs V, 2022) all exponents are 0.
+    the first step, and updates of logits as width^1; in muP (Yang et al., Tensor Programs V, 2022) all exponents are 0.
 
     Args:
         model: an architecture, or ``package.module:function``.
@@ -225,12 +225,8 @@ class _Steps:
             return hook
 
         hooks = [module.register_forward_hook(note(name)) for name, module in self._layers.items()]
-        try:
-            with running_on(batch[0]):
-                result = tensor_of(self._model(batch[0]))
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with removed(hooks), running_on(batch[0]):
+            result = tensor_of(self._model(batch[0]))
         return outputs, self._objective.function(self._seed)(result, batch[1])
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.models.batches import Batch, LossFunction
@@ -21,6 +22,16 @@ def tensor_of(output: Any) -> Any:
     Models of Hugging Face's transformers return objects with the field ``logits``.
     """
     return output.logits if hasattr(output, "logits") else output
+
+
+@contextmanager
+def removed(hooks: Iterable[RemovableHandle]) -> Iterator[None]:
+    """Remove hooks at the end."""
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
@@ -80,9 +91,5 @@ def run_visiting(
     outputs. A layer that runs twice is visited twice. The model's inputs are not modified.
     """
     hooks = [layer.register_forward_hook(partial(visit, name)) for name, layer in layers.items()]
-    try:
-        with running_on(inputs):
-            model(inputs.clone())  # the model may write into them
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with removed(hooks), running_on(inputs):
+        model(inputs.clone())  # the model may write into them

@@ -10,8 +10,16 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from initbench.errors import InitializationError
 from initbench.models import random_state
 from initbench.randomness import derive_seed
+
+
+def check_storage(model: nn.Module) -> None:
+    """Raise an InitializationError if parameters have no values yet."""
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, nn.UninitializedParameter) or parameter.is_meta:
+            raise InitializationError(f"{name} has no storage yet: give the model a device, or one forward pass")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import singledispatch
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,6 @@ from initbench.files import written_whole
 from initbench.inspection.audit import Audit
 from initbench.inspection.check import Check, Row
 from initbench.inspection.diff import Difference
-from initbench.inspection.propagation import LayerSignal
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.axis import axis, log_axis
 from initbench.reporting.charts.figure import Figure
@@ -29,7 +28,6 @@ from initbench.reporting.sentence import say
 from initbench.reporting.tables import Table
 
 Result = Audit | Difference | Check
-_TEXTS = {"text"}
 
 
 def write_model_page(path: Path, title: str, result: Result) -> None:
@@ -70,13 +68,18 @@ def line_of(result: Any) -> str:
     raise InitbenchError(f"there is no page of a {type(result).__name__}")
 
 
-def _table(name: str, title: str, rows: Sequence[Mapping[str, Any]], headings: Mapping[str, tuple[str, str]]) -> Table:
-    """Return a table with a heading and a format (see `formatting.FILTERS`) for each of its columns."""
-    frame = pd.DataFrame(list(rows), columns=list(headings))
-    for column, (_, form) in headings.items():
-        if form not in _TEXTS:
+Cells = Mapping[str, tuple[str, str, Callable[[Any], Any]]]
+"""Column → its heading, its format (see `formatting.FILTERS`), and the cell of an item."""
+
+
+def _table(name: str, title: str, items: Iterable[Any], cells: Cells) -> Table:
+    """Return a table with a row for each item."""
+    rows = [{column: cell(item) for column, (_, _, cell) in cells.items()} for item in items]
+    frame = pd.DataFrame(rows, columns=list(cells))
+    for column, (_, form, _) in cells.items():
+        if form != "text":
             frame[column] = pd.to_numeric(frame[column], errors="coerce").astype(float)
-    return Table(name, title, frame, [Column(heading, form, column) for column, (heading, form) in headings.items()])
+    return Table(name, title, frame, [Column(heading, form, column) for column, (heading, form, _) in cells.items()])
 
 
 # ---------------------------------------------------------------- audit
@@ -88,75 +91,50 @@ def _(result: Audit) -> str:
     return f"{counted(len(result.tensors), 'tensor')}: {entries:,} entries"
 
 
+_FINDINGS: Cells = {
+    "tensor": ("Tensor", "text", lambda finding: finding.tensors[0]),
+    "kind": ("Finding", "text", lambda finding: finding.kind),
+    "reason": ("Reason", "text", lambda finding: finding.reason),
+    "line": ("To see it", "text", lambda finding: finding.line),
+}
+_LAWS: Cells = {
+    "role": ("Role", "text", lambda row: row.role),
+    "tensors": ("Tensors", "count", lambda row: len(row.tensors)),
+    "law": ("Law", "text", lambda row: row.description),
+    "others": ("Fits as well", "text", lambda row: "; ".join(row.laws[1:])),
+    "std": ("Smallest σ", "quotient", lambda row: row.std[0]),
+    "largest_std": ("Largest σ", "quotient", lambda row: row.std[1]),
+}
+_TENSORS: Cells = {
+    "name": ("Tensor", "text", lambda tensor: tensor.role.name),
+    "role": ("Role", "text", lambda tensor: tensor.role.role),
+    "shape": ("Shape", "text", lambda tensor: "×".join(map(str, tensor.role.shape))),
+    "fan_in": ("Fan-in", "count", lambda tensor: tensor.role.fan_in),
+    "fan_out": ("Fan-out", "count", lambda tensor: tensor.role.fan_out),
+    "mean": ("Mean", "probability", lambda tensor: tensor.mean),
+    "std": ("σ", "quotient", lambda tensor: tensor.std),
+    "kurtosis": ("Excess\nkurtosis", "coefficient", lambda tensor: tensor.excess_kurtosis),
+    "rank": ("Rank", "count", lambda tensor: tensor.rank),
+    "condition": ("Condition", "quotient", lambda tensor: tensor.condition),
+}
+
+
 @model_answers.register
 def _(result: Audit) -> list[Answer]:
     number = len(result.findings)
-    head = say("{found!b}.", found=counted(number, "finding") if number else "No findings")
-    findings = [say("{kind!b}: {what}.", kind=one.kind, what=_rest(str(one), one.kind)) for one in result.findings]
-    seen = [
-        {"tensor": one.tensors[0], "kind": one.kind, "reason": one.reason, "line": one.line} for one in result.findings
+    said = [
+        say("{found!b}.", found=counted(number, "finding") if number else "No findings"),
+        *(say("{kind!b}: {what}.", kind=one.kind, what=_rest(str(one), one.kind)) for one in result.findings),
     ]
-    laws = [
-        {
-            "role": row.role,
-            "tensors": len(row.tensors),
-            "law": row.description,
-            "others": "; ".join(row.laws[1:]),
-            "std": row.std[0],
-            "largest_std": row.std[1],
-        }
-        for row in result.roles
-    ]
-    tensors = [
-        {
-            "name": one.role.name,
-            "role": one.role.role,
-            "shape": "×".join(map(str, one.role.shape)),
-            "fan_in": one.role.fan_in,
-            "fan_out": one.role.fan_out,
-            "mean": one.mean,
-            "std": one.std,
-            "kurtosis": one.excess_kurtosis,
-            "rank": one.rank,
-            "condition": one.condition,
-        }
-        for one in result.tensors
-    ]
-    headings = {"tensor": ("Tensor", "text"), "kind": ("Finding", "text"), "reason": ("Reason", "text")}
-    first = _table("findings", "Findings", seen, headings | {"line": ("To see it", "text")})
+    findings = [_table("findings", "Findings", result.findings, _FINDINGS)] if number else []
+    laws = _table("laws", "Laws by role", result.roles, _LAWS)
+    tensors = _table("tensors", "Tensors", result.tensors, _TENSORS)
+    of_role = say("Tensors of one role share a law if all of them fit it.")
     return [
-        Answer("findings", "What is out of order?", [head, *findings], [first] if seen else [], remarks=result.notes),
-        Answer(
-            "laws",
-            "Which laws do the tensors have?",
-            [say("Tensors of one role share a law if all of them fit it.")],
-            [_table("laws", "Laws by role", laws, {
-                "role": ("Role", "text"),
-                "tensors": ("Tensors", "count"),
-                "law": ("Law", "text"),
-                "others": ("Fits as well", "text"),
-                "std": ("Smallest σ", "quotient"),
-                "largest_std": ("Largest σ", "quotient"),
-            })],
-        ),
-        Answer(
-            "tensors",
-            "What does each tensor hold?",
-            [say("In the order in which they run.")],
-            [_table("tensors", "Tensors", tensors, {
-                "name": ("Tensor", "text"),
-                "role": ("Role", "text"),
-                "shape": ("Shape", "text"),
-                "fan_in": ("Fan-in", "count"),
-                "fan_out": ("Fan-out", "count"),
-                "mean": ("Mean", "probability"),
-                "std": ("σ", "quotient"),
-                "kurtosis": ("Excess\nkurtosis", "coefficient"),
-                "rank": ("Rank", "count"),
-                "condition": ("Condition", "quotient"),
-            })],
-        ),
-    ]  # fmt: skip
+        Answer("findings", "What is out of order?", said, findings, remarks=result.notes),
+        Answer("laws", "Which laws do the tensors have?", [of_role], [laws]),
+        Answer("tensors", "What does each tensor hold?", [say("In the order in which they run.")], [tensors]),
+    ]
 
 
 def _rest(text: str, kind: str) -> str:
@@ -172,33 +150,24 @@ def _(result: Difference) -> str:
     return f"{counted(len(result.tensors), 'pair')} of tensors: {result.tests} tests, {alarms}"
 
 
+_PAIRS: Cells = {
+    "a": ("Tensor of A", "text", lambda pair: pair.a),
+    "b": ("of B, if named\ndifferently", "text", lambda pair: pair.b if pair.b != pair.a else ""),
+    "kinds": ("Differ in", "text", lambda pair: ", ".join(pair.kinds)),
+    "law_a": ("Law in A", "text", lambda pair: pair.law_a),
+    "law_b": ("Law in B", "text", lambda pair: pair.law_b),
+    "factor": ("σ of B\nover σ of A", "quotient", lambda pair: pair.factor),
+    "visible": ("Smallest factor\nthat would be seen", "quotient", lambda pair: pair.visible_factor),
+}
+
+
 @model_answers.register
 def _(result: Difference) -> list[Answer]:
-    differing = [pair for pair in result.tensors if pair.kinds]
     _, *sentences = str(result).splitlines()
     head = "The laws are the same, as far as the tests see" if result.same else f"{result.a} and {result.b} differ"
-    rows = [
-        {
-            "a": pair.a,
-            "b": pair.b if pair.b != pair.a else "",
-            "kinds": ", ".join(pair.kinds),
-            "law_a": pair.law_a,
-            "law_b": pair.law_b,
-            "factor": pair.factor,
-            "visible": pair.visible_factor,
-        }
-        for pair in (*differing, *(pair for pair in result.tensors if not pair.kinds))
-    ]
     said = [say("{head!b}.", head=head), *(say("{text}", text=text) for text in sentences)]
-    table = _table("pairs", "All pairs, differences first", rows, {
-        "a": ("Tensor of A", "text"),
-        "b": ("of B, if named\ndifferently", "text"),
-        "kinds": ("Differ in", "text"),
-        "law_a": ("Law in A", "text"),
-        "law_b": ("Law in B", "text"),
-        "factor": ("σ of B\nover σ of A", "quotient"),
-        "visible": ("Smallest factor\nthat would be seen", "quotient"),
-    })  # fmt: skip
+    pairs = sorted(result.tensors, key=lambda pair: not pair.kinds)
+    table = _table("pairs", "All pairs, differences first", pairs, _PAIRS)
     return [Answer("differences", "Do the two start from the same laws?", said, [table], remarks=result.notes)]
 
 
@@ -215,38 +184,28 @@ def _(result: Check) -> str:
     return f"{counted(seeds, 'seed')}: inputs are {inputs} ({result.inputs}), gradients those of {loss}"
 
 
-@model_answers.register
-def _(result: Check) -> list[Answer]:
-    rows = [
-        {
-            "initializer": row.initializer,
-            "verdict": _verdict(row),
-            "gradient_range": row.gradient_range,
-            "correlation": row.correlation,
-            "dead": row.dead,
-            "quotient": None if row.quotient is None else row.quotient.value,
-            "gradient_norm": row.gradient_norm,
-            "loss": row.loss_over_chance,
-        }
-        for row in result.rows
-    ]
-    said = [say("{name!b}: {verdict}.", name=row.initializer, verdict=_verdict(row)) for row in result.rows]
-    table = _table("verdicts", "Medians over seeds", rows, {
-        "initializer": ("Initializer", "text"),
-        "verdict": ("Verdict", "text"),
-        "gradient_range": ("Gradient, first\nlayer over last", "quotient"),
-        "correlation": ("Correlation\nof two inputs", "coefficient"),
-        "dead": ("Dead units", "percent"),
-        "quotient": ("Gradient\nquotient", "quotient"),
-        "gradient_norm": ("Gradient\nnorm", "quotient"),
-        "loss": ("Loss over\nchance", "quotient"),
-    })  # fmt: skip
-    notes = [f"{row.initializer}: {note}" for row in result.rows for note in row.notes]
-    return [Answer("verdicts", "Does it start sane?", said, [table], list(_profiles(result.rows)), notes)]
-
-
 def _verdict(row: Row) -> str:
     return f"not judged: {row.not_judged}" if row.verdict is None else row.verdict.sentence.removesuffix(".")
+
+
+_VERDICTS: Cells = {
+    "initializer": ("Initializer", "text", lambda row: row.initializer),
+    "verdict": ("Verdict", "text", _verdict),
+    "gradient_range": ("Gradient, first\nlayer over last", "quotient", lambda row: row.gradient_range),
+    "correlation": ("Correlation\nof two inputs", "coefficient", lambda row: row.correlation),
+    "dead": ("Dead units", "percent", lambda row: row.dead),
+    "quotient": ("Gradient\nquotient", "quotient", lambda row: None if row.quotient is None else row.quotient.value),
+    "gradient_norm": ("Gradient\nnorm", "quotient", lambda row: row.gradient_norm),
+    "loss": ("Loss over\nchance", "quotient", lambda row: row.loss_over_chance),
+}
+
+
+@model_answers.register
+def _(result: Check) -> list[Answer]:
+    said = [say("{name!b}: {verdict}.", name=row.initializer, verdict=_verdict(row)) for row in result.rows]
+    table = _table("verdicts", "Medians over seeds", result.rows, _VERDICTS)
+    notes = [f"{row.initializer}: {note}" for row in result.rows for note in row.notes]
+    return [Answer("verdicts", "Does it start sane?", said, [table], list(_profiles(result.rows)), notes)]
 
 
 def _profiles(rows: Sequence[Row]) -> Iterator[Figure]:
@@ -274,16 +233,9 @@ def _profiles(rows: Sequence[Row]) -> Iterator[Figure]:
 
 
 def _profile(row: Row, measured: str) -> list[tuple[str, float]]:
-    """Return the name of each layer, and the median over seeds of what was measured there."""
+    """Return the name of each layer, and the median over seeds of a field of `LayerSignal`."""
     layers: dict[str, list[float]] = {}
-    for signals in row.seeds:
-        for layer in signals.trunk:
-            value = _measured(layer, measured)
-            if value is not None and not layer.aside:
-                layers.setdefault(layer.name, []).append(value)
+    for layer in (layer for signals in row.seeds for layer in signals.trunk if not layer.aside):
+        if getattr(layer, measured) is not None:
+            layers.setdefault(layer.name, []).append(getattr(layer, measured))
     return [(name, median(values)) for name, values in layers.items()]
-
-
-def _measured(layer: LayerSignal, name: str) -> float | None:
-    value: float | None = getattr(layer, name)
-    return value

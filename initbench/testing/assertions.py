@@ -17,12 +17,10 @@ from initbench.inspection.audit import Declared, audit
 from initbench.inspection.check import check
 from initbench.inspection.diff import diff
 from initbench.inspection.fingerprint import Fingerprint, fingerprint, read_fingerprint, write_fingerprint
-from initbench.inspection.source import ModelSource, model_source
-from initbench.models.batches import zero_inputs
+from initbench.inspection.source import Build, ModelSource, as_source
 from initbench.testing.pytest_plugin import updates
 
 Model = nn.Module | Callable[[], nn.Module] | ModelSource | str
-Build = Callable[[int], nn.Module] | Callable[[], nn.Module] | ModelSource | str
 
 
 def assert_initialized(model: Model, expected: Declared | None = None, *, inputs: Any = None) -> None:
@@ -43,12 +41,7 @@ def assert_initialized(model: Model, expected: Declared | None = None, *, inputs
         AssertionError: there are findings; it has a line for each.
     """
     __tracebackhide__ = True
-    source = _model(model)
-    if isinstance(inputs, Inputs) and isinstance(source, ModelSource):
-        source, inputs = replace(source, inputs=inputs), None
-    elif isinstance(inputs, Inputs) and isinstance(source, nn.Module):
-        inputs = zero_inputs(inputs, source)
-    findings = audit(source, inputs, expect=expected).findings
+    findings = audit(_model(model), inputs, expect=expected).findings
     if findings:
         raise AssertionError("\n".join(["the tensors are not as they should be", *map(str, findings)]))
 
@@ -89,7 +82,7 @@ def assert_same_initialization(a: Build, b: Build, *, seeds: int = 5, inputs: In
             a probability of at most 5 % over all tensors.
     """
     __tracebackhide__ = True
-    difference = diff(_fingerprint(a, seeds, inputs), _fingerprint(b, seeds, inputs))
+    difference = diff(fingerprint(a, seeds=seeds, inputs=inputs), fingerprint(b, seeds=seeds, inputs=inputs))
     if not difference.same:
         raise AssertionError(f"the initialization differs\n{difference}")
 
@@ -116,7 +109,7 @@ def assert_matches_fingerprint(
     file = Path(caller.f_code.co_filename if caller else "").parent / path
     if not file.exists() and not updates.requested:
         raise AssertionError(f"there is no {path}: pytest --update-fingerprints writes it; commit it")
-    now = _fingerprint(build, seeds, inputs)
+    now = fingerprint(build, seeds=seeds, inputs=inputs)
     if updates.requested and not _holds(file, now):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_fingerprint(file, now)
@@ -128,24 +121,11 @@ def assert_matches_fingerprint(
 
 
 def _model(model: Model) -> nn.Module | ModelSource:
-    if isinstance(model, str):
-        return model_source(model)
-    if isinstance(model, nn.Module | ModelSource):
+    if isinstance(model, nn.Module):
         return model
-    if not callable(model):
+    if not callable(model) and not isinstance(model, ModelSource | str):
         raise ArgumentError(f"must be a function that returns a model, or a model, is {show(model)}", "model")
-
-    def construct() -> nn.Module:
-        built = model()
-        if not isinstance(built, nn.Module):
-            raise ArgumentError(f"must return a torch.nn.Module, returned {type(built).__name__}", "model")
-        return built
-
-    return ModelSource(getattr(model, "__name__", type(model).__name__), construct)
-
-
-def _fingerprint(build: Build, seeds: int, inputs: Inputs | Tensor | None) -> Fingerprint:
-    return fingerprint(model_source(build) if isinstance(build, str) else build, seeds=seeds, inputs=inputs)
+    return as_source(model, "model")
 
 
 def _holds(file: Path, now: Fingerprint) -> bool:

@@ -185,6 +185,35 @@ def test_the_command_prints_a_sentence_and_a_table(monkeypatch, capsys):
     assert [line.split()[0] for line in lines[4:7]] == ["initializer", "kaiming", "xavier"]
 
 
+def test_the_command_takes_arguments_of_initializers(monkeypatch, capsys):
+    given = "kaiming,gaussian[std=0.01, embedding_std=.1],gaussian[std=1.0]"
+    _, out, _ = run(monkeypatch, capsys, "test_check:exploding", *SHAPE, "--initializer", given, "--json")
+    rows = json.loads(out)["rows"]
+    assert [row["initializer"] for row in rows] == [
+        "kaiming",
+        "gaussian[std=0.01, embedding_std=0.1]",
+        "gaussian[std=1.0]",
+    ]
+    assert [row["verdict"]["kind"] for row in rows] == ["healthy", "vanishing", "exploding"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("gaussian[std", "must be NAME or NAME"),
+        ("gaussian[3]", "gaussian: 3: must be KEY=VALUE"),
+        ("gaussian[stdd=1]", "stdd is an unknown key"),
+        ("gaussian[std=-1]", "std must be"),
+        ("gaussian[std=[]", "std=[: the value cannot be read"),
+    ],
+)
+def test_a_bad_argument_of_an_initializer_is_one_line(monkeypatch, capsys, given, message):
+    code, out, err = run(monkeypatch, capsys, "test_check:exploding", *SHAPE, "--initializer", given)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
 def test_fail_on_decides_the_exit_code(monkeypatch, capsys):
     for kinds, code in (("exploding", 1), ("any", 1), ("vanishing,dead", 0), ("explosion", 2)):
         assert run(monkeypatch, capsys, "test_check:exploding", *SHAPE, "--fail-on", kinds)[0] == code

@@ -41,7 +41,7 @@ def cut(weight):
         (lambda w: nn.init.kaiming_uniform_(w, a=math.sqrt(5)), "U(±1/√fan_in), PyTorch's default"),
         (lambda w: nn.init.normal_(w, std=0.02), "N(0, 0.02²)"),
         (lambda w: nn.init.trunc_normal_(w, std=0.02), "N(0, 0.02²)"),  # cut at 100 σ
-        (cut, "N(0, 0.088²) cut at 2σ"),
+        (cut, "N(0, 0.1²) cut at ±2σ"),
         (lambda w: nn.init.xavier_normal_(w, gain=0.3), "N(0, 0.18/(fan_in + fan_out))"),
     ],
 )
