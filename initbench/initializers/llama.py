@@ -76,6 +76,6 @@ def _refuse_fused_gates(context: InitializationContext, blocks: TransformerBlock
         inner = {*branch.inner} - attending
         if not blocks.up.keys().isdisjoint(branch.linear_factors) and inner <= {*branch.linear_factors}:
             raise InitializationError(
-                f"llama: which outputs of {' and '.join(branch.linear_factors)} are the gate and which the up projection "
-                "is unknown; llama needs a layer for each, with an activation behind the gate"
+                f"llama: which outputs of {' and '.join(branch.linear_factors)} are the gate and which the up "
+                "projection is unknown; llama needs a layer for each, with an activation behind the gate"
             )

@@ -21,10 +21,10 @@ from initbench.registry import register_initializer
 def small_init(residual: Literal["wang", "small"] = "wang") -> Apply:
     """Entries ~ N(0, 2/(5d)), and N(0, (2 / (N√d))²) in the last weights of the residual branches of N blocks.
 
-    d is the width of the stream that a layer reads or adds to, so the law of a feed-forward part's last weight does not
-    depend on its number of inputs. For a convolution that cuts patches, d is the fan-in. The first law is Xavier's for a
-    layer with d inputs and 4d outputs. Embeddings of tokens and positions and the head, tied or not, have it too, as in
-    GPT-NeoX.
+    d is the width of the stream that a layer reads or adds to, so the law of a feed-forward part's last weight does
+    not depend on its number of inputs. For a convolution that cuts patches, d is the fan-in. The first law is Xavier's
+    for a layer with d inputs and 4d outputs. Embeddings of tokens and positions and the head, tied or not, have it,
+    too, as in GPT-NeoX.
 
     Which parameters are drawn, and what a block is, is as for `gpt2`.
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from initbench.errors import InitializationError
 from initbench.initializers.branches import TransformerBlocks
 from initbench.initializers.context import InitializationContext
-from initbench.initializers.distribution import weight_layers
+from initbench.initializers.distribution import WeightLayer, weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal
 from initbench.initializers.record import Law
 from initbench.initializers.truncated_normal import cut_normal, kept_deviation
@@ -67,20 +67,9 @@ def draw_normals(
     model: nn.Module, context: InitializationContext, blocks: TransformerBlocks, law: Callable[[Weight], Normal]
 ) -> None:
     """Draw each weight from its law, and record the number of blocks and the weights that end their branches."""
-    # Some layers are named after a bare weight, and are no modules.
-    weights = {name: [layer.weight for layer in weight_layers(module)] for name, module in model.named_modules()}
-    for layer in blocks.projections:
-        if len(weights.get(layer, ())) != 1:
-            name = context.record.initializer
-            raise InitializationError(f"{name}: {layer} ends a residual branch, but {name} does not draw its weight")
-    ends, up = (
-        {id(weight): block for layer, block in numbers.items() for weight in weights.get(layer, ())}
-        for numbers in (blocks.projections, blocks.up)
-    )
-    heads = {id(weight) for layer in context.structure.heads for weight in weights.get(layer, ())}
-    writer = ParameterWriter(model, context)
+    roles, writer = _Roles(model, context, blocks), ParameterWriter(model, context)
 
-    def draw(parameter: nn.Parameter, weight: Weight, part: str | None, padding: int | None = None) -> None:
+    def draw(parameter: nn.Parameter, weight: Weight, part: str | None = None, padding: int | None = None) -> None:
         chosen = law(weight)
         if chosen.std == 0:
             writer.fill(parameter, 0.0)
@@ -88,23 +77,48 @@ def draw_normals(
             writer.draw(parameter, partial(_draw, parameter, chosen, part, padding))
 
     for parameter, padding in embeddings(model):
-        width = parameter.shape[-1]
-        draw(parameter, Weight("head" if id(parameter) in heads else "embedding", width, width), "embedding", padding)
+        draw(parameter, roles.of_embedding(parameter), "embedding", padding)
     for parameter in map(model.get_parameter, context.structure.positions):
         draw(parameter, Weight("positions", parameter.shape[-1], parameter.shape[-1]), "embedding")
     for module in model.modules():
         for layer in weight_layers(module):
-            key = id(layer.weight)
-            if key in ends:
-                draw(layer.weight, Weight("residual", layer.fan_in, layer.outputs, ends[key]), "residual projection")
-            else:
-                role: Role = "head" if key in heads else "up" if key in up else "other"
-                draw(layer.weight, Weight(role, layer.fan_in, layer.fan_in, up.get(key, 0)), None)
+            weight = roles.of_layer(layer)
+            draw(layer.weight, weight, "residual projection" if weight.role == "residual" else None)
             writer.fill(layer.bias, 0.0)
         if isinstance(module, NORM_LAYERS):
             writer.reset_norm(module)
     names = [f"{layer}.weight" for layer in blocks.projections]
     context.record.conditions |= {"blocks": blocks.number, "residual_projections": names}
+
+
+class _Roles:
+    def __init__(self, model: nn.Module, context: InitializationContext, blocks: TransformerBlocks) -> None:
+        modules, name = dict(model.named_modules()), context.record.initializer
+
+        def weights(layer: str) -> list[int]:
+            """Return the weights of a layer; some layers are named after a bare weight, and are no modules."""
+            return [id(found.weight) for found in weight_layers(modules[layer])] if layer in modules else []
+
+        for layer in blocks.projections:
+            if len(weights(layer)) != 1:
+                raise InitializationError(
+                    f"{name}: {layer} ends a residual branch, but {name} does not draw its weight"
+                )
+        self._ends = {weights(layer)[0]: block for layer, block in blocks.projections.items()}
+        self._up = {weight: block for layer, block in blocks.up.items() for weight in weights(layer)}
+        self._heads = {weight for layer in context.structure.heads for weight in weights(layer)}
+
+    def of_embedding(self, parameter: nn.Parameter) -> Weight:
+        width = parameter.shape[-1]
+        return Weight("head" if id(parameter) in self._heads else "embedding", width, width)
+
+    def of_layer(self, layer: WeightLayer) -> Weight:
+        key = id(layer.weight)
+        if key in self._ends:
+            return Weight("residual", layer.fan_in, layer.outputs, self._ends[key])
+        if key in self._up:
+            return Weight("up", layer.fan_in, layer.fan_in, self._up[key])
+        return Weight("head" if key in self._heads else "other", layer.fan_in, layer.fan_in)
 
 
 def _draw(
