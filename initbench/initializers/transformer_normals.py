@@ -76,10 +76,11 @@ def draw_normals(
         else:
             writer.draw(parameter, partial(_draw, parameter, chosen, part, padding))
 
-    for parameter, padding in embeddings(model):
-        draw(parameter, roles.of_embedding(parameter), "embedding", padding)
+    # Positions come first, because their parameter may be that of an embedding which looks up nothing.
     for parameter in map(model.get_parameter, context.structure.positions):
         draw(parameter, Weight("positions", parameter.shape[-1], parameter.shape[-1]), "embedding")
+    for parameter, padding in embeddings(model):
+        draw(parameter, roles.of_embedding(parameter), "embedding", padding)
     for module in model.modules():
         for layer in weight_layers(module):
             weight = roles.of_layer(layer)

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 from torch import nn
 
-from initbench.structure.functions import ADDITIONS, CHOSEN, FACTORS, FUSED_ATTENTION, LINEAR, MOVES, NORMS
+from initbench.structure.functions import ADDITIONS, CHOSEN, FACTORS, FUSED_ATTENTION, LINEAR, MOVES, NORMS, SELECTIONS
 from initbench.structure.positions import factors
 from initbench.structure.run_graph import Node, RunGraph, signals
 
@@ -322,13 +322,19 @@ def _mixes(node: Node) -> bool:
 
 
 def _linear_factors(side: Side) -> Iterator[str]:
-    """Yield the layers of `ResidualBranch.linear_factors`; torch's glu multiplies one half of its input."""
+    """Yield the layers of `ResidualBranch.linear_factors`; torch's glu multiplies one half of its input.
+
+    A tensor times a function of itself is an activation, such as GELU written out, unless they are parts of the tensor.
+    """
     for node in side.nodes:
         multiplied = side.signals(node)
-        is_gated = (node.function in FACTORS and len(multiplied) > 1) or node.function == "glu"
-        for factor in multiplied if is_gated else ():
-            layers, passed = side.ends([factor])
-            if all(map(_is_linear, passed)):
+        if node.function != "glu" and (node.function not in FACTORS or len(multiplied) < 2):
+            continue
+        found = {factor: side.ends([factor]) for factor in multiplied}
+        for factor, (layers, passed) in found.items():
+            others = {layer for other in multiplied if other is not factor for layer in found[other][0]}
+            is_apart = others.isdisjoint(layers) or any(before.function in SELECTIONS for before in passed)
+            if is_apart and all(map(_is_linear, passed)):
                 yield from (name for layer in layers for name in layer.last_layers)
 
 
