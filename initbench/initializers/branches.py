@@ -108,13 +108,24 @@ _RULE = "it is unknown how many feed-forward parts that makes"
 
 @dataclass
 class TransformerBlocks:
-    """The number of transformer blocks of a model, counted by feed-forward parts that follow an attention.
+    """The transformer blocks of a model, counted by feed-forward parts that follow an attention.
 
-    `projections` are the last layers of the attentions and feed-forward parts, in the order of the blocks.
+    Attributes:
+        number: how many blocks there are.
+        projections: the last layers of the attentions and feed-forward parts, in the order of the blocks, and the
+            number of the block of each, from 1. Parallel blocks have the number of the last of them.
+        up: the same for the up projections of gated feed-forward parts, see `ResidualBranch.linear_factors`.
     """
 
     number: int = 0
-    projections: list[str] = field(default_factory=list)
+    projections: dict[str, int] = field(default_factory=dict)
+    up: dict[str, int] = field(default_factory=dict)
+
+    def add(self, number: int, projections: Iterable[str], up: Iterable[str]) -> None:
+        self.number += number
+        for layers, found in ((projections, self.projections), (up, self.up)):
+            for layer in layers:
+                found.setdefault(layer, self.number)
 
 
 def transformer_blocks(model: nn.Module, context: InitializationContext) -> TransformerBlocks:
@@ -170,18 +181,14 @@ class _Finder:
                 # One feed-forward part may follow any number of attentions, as in a decoder with cross-attention.
                 if number not in {1, len(attentions[0])} or (within and number != len(within)):
                     raise ValueError(f"{branch.ends[0]}.weight is one of {len(branch.ends)} ends of a branch: {_RULE}")
-                blocks.number += number
-                blocks.projections += [
-                    name for ends in reversed(attentions) for name in ends if name not in branch.ends
-                ]
-                blocks.projections += branch.ends
+                before = [name for ends in reversed(attentions) for name in ends if name not in branch.ends]
+                blocks.add(number, [*before, *branch.ends], branch.linear_factors)
             elif self._is_of_linear_layers(branch) or self._is_behind_attention(branch):
                 alone.append(f"{branch.ends[0]}.weight ends a feed-forward part without an attention")
         if not blocks.number:
             raise ValueError(_NO_BLOCK)
         for problem in alone:
             raise ValueError(problem)
-        blocks.projections = list(dict.fromkeys(blocks.projections))
         return blocks
 
     def _attentions_beside_others(self, branch: ResidualBranch) -> tuple[str, ...]:

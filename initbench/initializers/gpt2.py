@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Literal
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import transformer_blocks
 from initbench.initializers.context import Apply, InitializationContext
-from initbench.initializers.distribution import weight_layers
-from initbench.initializers.parameter_writer import ParameterWriter, normal, normal_embedding
-from initbench.initializers.record import Law
+from initbench.initializers.transformer_normals import Normal, Weight, draw_normals
 from initbench.registry import register_initializer
-from initbench.structure.kinds import NORM_LAYERS
 
 
 @register_initializer(
@@ -26,14 +21,20 @@ from initbench.structure.kinds import NORM_LAYERS
     reference="Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), 2019, section 2.3; "
     "Shoeybi et al., Megatron-LM, 2019, section 4.2",
 )
-def gpt2(std: float = 0.02, residual: Literal["scaled", "unscaled", "zero"] = "scaled") -> Apply:
+def gpt2(
+    std: float = 0.02,
+    residual: Literal["scaled", "unscaled", "zero"] = "scaled",
+    position_std: float | None = None,
+) -> Apply:
     """Entries ~ N(0, std²), divided by √(2N) in the last weights of the residual branches of N transformer blocks.
 
     Each block adds to its input twice, so with this factor the sum over N blocks does not grow with N. Drawn are the
     weights of linear layers, convolutions and attention, embeddings (padding rows are 0), and parameters that are added
     to the stream as position embeddings (`Structure.positions`). Biases are 0; norm layers get weight 1 and bias 0.
-    Everything else, such as class tokens and LayerScale gates, stays as built and is recorded as untouched. Megatron-LM
-    and Hugging Face's GPT-2 do the same; OpenAI's code scales nothing and draws positions with 0.01.
+    Everything else, such as class tokens and LayerScale gates, stays as built and is recorded as untouched.
+
+    Megatron-LM and Hugging Face's GPT-2 do the same. Hugging Face's Llama and BERT scale nothing: `residual` is
+    ``unscaled`` there. OpenAI's code for GPT-2 scales nothing either, and draws positions with 0.01: `position_std`.
 
     Blocks are found by running the model once, see `transformer_blocks`; the record contains N and the weights that
     were taken for residual projections. Attention pooling with a feed-forward part is a block. A feed-forward part
@@ -43,50 +44,31 @@ def gpt2(std: float = 0.02, residual: Literal["scaled", "unscaled", "zero"] = "s
 
     Args:
         std: standard deviation of the entries; 0.02 as in GPT-2.
-        residual: ``scaled`` as above; ``unscaled`` draws the residual projections like all other weights, as OpenAI's
-            code does; ``zero`` sets them to 0, so that every branch adds nothing.
+        residual: ``scaled`` as above; ``unscaled`` draws the residual projections like all other weights; ``zero`` sets
+            them to 0, so that every branch adds nothing.
+        position_std: standard deviation of the parameters that are added as position embeddings; null for `std`. A
+            model without such a parameter is refused if this is given.
 
     Raises:
-        ArgumentError: std is not a finite number above 0.
+        ArgumentError: std or position_std is not a finite number above 0.
     """
     check_positive("std", std)
+    if position_std is not None:
+        check_positive("position_std", position_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         blocks = transformer_blocks(model, context)
-        projections = _weights(model, blocks.projections)
-        projection_std = std / math.sqrt(2 * blocks.number) if residual == "scaled" else std
-        writer = ParameterWriter(model, context)
-        writer.draw_embeddings(model, std)
-        for positions in map(model.get_parameter, context.structure.positions):
-            writer.draw(positions, partial(normal_embedding, positions, std, None))
-        for module in model.modules():
-            for layer in weight_layers(module):
-                if id(layer.weight) not in projections:
-                    writer.draw(layer.weight, partial(normal, layer.weight, std))
-                elif residual == "zero":
-                    writer.fill(layer.weight, 0.0)
-                else:
-                    writer.draw(layer.weight, partial(_normal_projection, layer.weight, projection_std))
-                writer.fill(layer.bias, 0.0)
-            if isinstance(module, NORM_LAYERS):
-                writer.reset_norm(module)
-        names = [f"{layer}.weight" for layer in blocks.projections]
-        context.record.conditions |= {"blocks": blocks.number, "residual_projections": names}
+        if position_std is not None and not context.structure.positions:
+            raise InitializationError(
+                "gpt2: position_std is for a parameter that is added as position embeddings, and the model has none"
+            )
+        factor = {"scaled": 1 / math.sqrt(2 * blocks.number), "unscaled": 1.0, "zero": 0.0}[residual]
+
+        def law(weight: Weight) -> Normal:
+            if weight.role == "positions" and position_std is not None:
+                return Normal(position_std)
+            return Normal(std * factor if weight.role == "residual" else std)
+
+        draw_normals(model, context, blocks, law)
 
     return apply
-
-
-def _normal_projection(parameter: nn.Parameter, std: float, generator: torch.Generator) -> tuple[Tensor, Law]:
-    values, law = normal(parameter, std, generator)
-    return values, law | {"part": "residual projection"}
-
-
-def _weights(model: nn.Module, layers: list[str]) -> set[int]:
-    modules = dict(model.named_modules())
-    found = set()
-    for layer in layers:
-        weights = [weight.weight for weight in weight_layers(modules[layer])] if layer in modules else []
-        if len(weights) != 1:
-            raise InitializationError(f"gpt2: {layer} ends a residual branch, but gpt2 does not draw its weight")
-        found.add(id(weights[0]))
-    return found

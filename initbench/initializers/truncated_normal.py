@@ -36,22 +36,33 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float
             0.001.
     """
     check_positive("std", std)
-    check_positive("bound", bound)
-    if bound < _LEAST_BOUND:
-        raise ArgumentError(f"must be at least {_LEAST_BOUND}, got {bound}", "bound")
-    inside = math.erf(bound / math.sqrt(2))
-    sigma = std / kept_deviation(bound)
+    check_bound("bound", bound)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-        # In float64: float32 has no uniform numbers close enough to 1 for the tails of a wide bound.
-        uniform = torch.empty(layer.weight.shape, dtype=torch.float64, device="cpu")
-        uniform.uniform_(-1, 1, generator=generator)
-        values = math.sqrt(2) * sigma * torch.erfinv(inside * uniform)
-        # erfinv is infinite at ±1, and `inside` rounds to 1 for bounds above 8.
-        values = values.clamp(-bound * sigma, bound * sigma)
-        return values.to(layer.dtype), {"law": "truncated normal", "std": std, "bound": bound * sigma}
+        return cut_normal(layer.weight, std, bound, generator)
 
     return Distribution(draw, embedding_std)
+
+
+def check_bound(name: str, bound: float) -> None:
+    """Raise an ArgumentError if a normal law cannot be cut off at ±`bound` deviations."""
+    check_positive(name, bound)
+    if bound < _LEAST_BOUND:
+        raise ArgumentError(f"must be at least {_LEAST_BOUND}, got {bound}", name)
+
+
+def cut_normal(weight: Tensor, std: float, bound: float, generator: torch.Generator) -> tuple[Tensor, Law]:
+    """Return normal entries for a weight, cut off at ±`bound` deviations; `std` is their deviation after cutting."""
+    inside = math.erf(bound / math.sqrt(2))
+    sigma = std / kept_deviation(bound)
+    # In float64: float32 has no uniform numbers close enough to 1 for the tails of a wide bound.
+    uniform = torch.empty(weight.shape, dtype=torch.float64, device="cpu")
+    uniform.uniform_(-1, 1, generator=generator)
+    values = math.sqrt(2) * sigma * torch.erfinv(inside * uniform)
+    # erfinv is infinite at ±1, and `inside` rounds to 1 for bounds above 8.
+    values = values.clamp(-bound * sigma, bound * sigma)
+    dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
+    return values.to(dtype), {"law": "truncated normal", "std": std, "bound": bound * sigma}
 
 
 def kept_deviation(bound: float) -> float:

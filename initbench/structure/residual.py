@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 from torch import nn
 
-from initbench.structure.functions import ADDITIONS, CHOSEN, FACTORS, FUSED_ATTENTION, LINEAR, MOVES, NORMS
+from initbench.structure.functions import ADDITIONS, CHOSEN, FACTORS, FUSED_ATTENTION, LINEAR, MOVES, NORMS, SELECTIONS
 from initbench.structure.positions import factors
 from initbench.structure.run_graph import Node, RunGraph, signals
 
@@ -136,6 +136,8 @@ class ResidualBranch:
         parameters: all parameters that the branch reads, in the order in which they are first used.
         scales: whether the branch's result is a linear map of the outputs of `ends`, without a norm, bias, activation
             or gate computed from the input behind them.
+        linear_factors: the layers whose outputs are a factor of a product of two signals without an activation in
+            between, such as the up projection of a gated linear unit (Shazeer, GLU Variants Improve Transformer, 2020).
     """
 
     block: str
@@ -148,6 +150,7 @@ class ResidualBranch:
     follows: tuple[str, ...] = ()
     parameters: tuple[str, ...] = field(default=(), compare=False, repr=False)
     scales: bool = field(default=True, compare=False, repr=False)
+    linear_factors: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def stage(self) -> str:
@@ -286,6 +289,7 @@ class _Finder:
             self._follows(other),
             tuple(dict.fromkeys(n for node in side.nodes for source in node.sources for n in source.parameters)),
             all(map(_is_linear, behind)),
+            tuple(dict.fromkeys(_linear_factors(side))),
         )
 
     def _gates(self, behind: list[Node]) -> Iterator[str]:
@@ -315,6 +319,23 @@ def _mixes(node: Node) -> bool:
     """Return whether a node is a product of two results, as in attention or focal modulation."""
     gated = node.function in FACTORS and len(node.signals) > 1
     return gated or bool(factors(node)) or node.function == FUSED_ATTENTION
+
+
+def _linear_factors(side: Side) -> Iterator[str]:
+    """Yield the layers of `ResidualBranch.linear_factors`; torch's glu multiplies one half of its input.
+
+    A tensor times a function of itself is an activation, such as GELU written out, unless they are parts of the tensor.
+    """
+    for node in side.nodes:
+        multiplied = side.signals(node)
+        if node.function != "glu" and (node.function not in FACTORS or len(multiplied) < 2):
+            continue
+        found = {factor: side.ends([factor]) for factor in multiplied}
+        for factor, (layers, passed) in found.items():
+            others = {layer for other in multiplied if other is not factor for layer in found[other][0]}
+            is_apart = others.isdisjoint(layers) or any(before.function in SELECTIONS for before in passed)
+            if is_apart and all(map(_is_linear, passed)):
+                yield from (name for layer in layers for name in layer.last_layers)
 
 
 def _is_linear(node: Node) -> bool:

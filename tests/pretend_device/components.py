@@ -79,7 +79,9 @@ SUITES = {
         "dataset": TEXT,
         "architectures": GPT | {"dropout": 0.1},
         "initializers": [{"name": "gpt2", "std": 0.1, "residual": "zero"}, METAINIT, GRADINIT, LSUV]
-        + [{"name": name, "embedding_std": 0.1} for name in ("kaiming", "xavier", "orthogonal", "zero")],
+        + [{"name": name, "embedding_std": 0.1} for name in ("kaiming", "xavier", "orthogonal", "zero")]
+        + [{"name": "gpt2", "position_std": 0.1}, {"name": "small_init", "residual": "small"}, "mitchell"]
+        + [{"name": "llama", "std": 0.1, "depth": "model", "cut": 3.0}],
     },
     "probes_of_gpt": {
         "dataset": TEXT,
