@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from initbench.arguments import check_count
 from initbench.errors import ArgumentError
 from initbench.inputs import END, PAD
+from initbench.models.calls import tensor_of
 
 _IMPOSSIBLE = -torch.inf
 
@@ -33,6 +35,40 @@ class SequenceModel(Protocol[_State]):
 
     def step(self, tokens: Tensor, state: _State) -> tuple[Tensor, _State]:
         """Return the logits (N, vocabulary) of the tokens after these, int64 (N,), and the next state."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The state of `Uncached`: the sources, int64 (N, S), and the tokens so far, int64 (N, t)."""
+
+    source: Tensor
+    tokens: Tensor
+
+    def select(self, rows: Tensor) -> Pairs:
+        return Pairs(self.source[rows], self.tokens[rows])
+
+
+class Uncached:
+    """A model of pairs of sentences without `start` and `step`: it reads the whole pair anew for each token."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def start(self, source: Tensor) -> Pairs:
+        return Pairs(source, source[:, :0])
+
+    def step(self, tokens: Tensor, state: Pairs) -> tuple[Tensor, Pairs]:
+        state = Pairs(state.source, torch.cat([state.tokens, tokens[:, None]], 1))
+        sides = state.source, state.tokens
+        length = max(side.shape[1] for side in sides)
+        pair = torch.stack([functional.pad(side, (0, length - side.shape[1]), value=PAD) for side in sides], 1)
+        return tensor_of(self.model(pair))[:, state.tokens.shape[1] - 1], state
+
+
+def sequence_model(model: Any) -> SequenceModel[Any]:
+    """Return a model itself if it has `start` and `step`, else an `Uncached` one."""
+    has_both = callable(getattr(model, "start", None)) and callable(getattr(model, "step", None))
+    return model if has_both else Uncached(model)
 
 
 @dataclass(frozen=True)
