@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_transformer import LONGEST, pairs, transformer
 from torch import nn
 
 from initbench.errors import ArgumentError
 from initbench.inputs import END, PAD
-from initbench.tasks.search import beam_search, longest_targets
+from initbench.tasks.search import Uncached, beam_search, longest_targets, sequence_model
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -160,8 +161,28 @@ def test_a_sentence_that_is_done_leaves_the_batch():
     assert model.rows == [2, 2, 2, 1, 1]
 
 
+def test_a_sentence_with_as_many_hypotheses_as_the_beam_is_done():
+    model = Constant(-9.0, 0.0, -1.0)  # END wherever it may be
+    beam_search(model, sentences(2, 3, 3), torch.tensor([9, 9]), beam=1)
+    assert model.rows == [2, 2]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_transformer_with_its_cached_states_finds_what_it_finds_without(norm):
+    torch.manual_seed(0)
+    model = transformer(norm=norm).double().eval()
+    with torch.no_grad():
+        model.decoder.output_projection.weight.mul_(3)  # so that probabilities differ
+    source = pairs(30)[0][:, 0]
+    longest = longest_targets(source, 1.2, 2, positions=LONGEST)
+    cached = beam_search(sequence_model(model), source, longest)
+    assert sequence_model(model) is model
+    same(cached, beam_search(Uncached(model), source, longest))
+    assert len({of[0].score for of in cached}) == 30, "each source matters"
+
+
 def test_an_end_beyond_the_beam_finishes_nothing():
-    # Of p = 0.5, 0.3 and END 0.2, a beam of 2 has 2, 3 | 22, 23 or 32 (2.END: 0.1 of 0.25, 0.15, 0.15, 0.1) | ...
+    # After 2 and 3, with p = 0.5 and 0.3, p = 0.25 of 22 and 0.15 of 23 or 32 exceed the 0.1 of 2 and END, and so on.
     logits = torch.tensor([1e-30, 0.2, 0.5, 0.3]).double().log()
     found = beam_search(Constant(*logits.tolist()), sentences(1, 4, 2), torch.tensor([3]), beam=2)
     assert {len(h.tokens) for h in found[0]} == {3}
