@@ -15,6 +15,7 @@ _OF_SUITE = (
         "mlflow",
         "pandas",
         "ray",
+        "sacrebleu",
         "safetensors",
         "sklearn",
         "statsmodels",

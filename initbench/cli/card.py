@@ -121,7 +121,8 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
         }
     if component.kind == "task":
         task: Any = component.definition
-        return {"metrics": [metric.to_json() for metric in task.metrics], "recipe_fields": sorted(task.recipe_fields)}
+        metrics = [metric.to_json() for metric in (*task.metrics, *task.final_metrics)]
+        return {"metrics": metrics, "recipe_fields": sorted(task.recipe_fields)}
     if component.kind == "dataset":
         sample = {}
         with suppress(InitbenchError):  # its files are needed and absent

@@ -31,6 +31,7 @@ from initbench.suite.spec import TrialSpec
 from initbench.tasks import find_task
 from initbench.tasks.describe import describe_task
 from initbench.training.checkpoint import CheckpointError
+from initbench.training.final import final_metrics
 from initbench.training.loop import train
 from initbench.training.refusals import check_device
 from initbench.training.run import EvaluatedSplit
@@ -98,6 +99,10 @@ def _run_trial(
                 evaluate_on=evaluated,
                 checkpoints=checkpoints,
             )
+        metrics = training.metrics
+        if find_task(dataset.task).final_metrics:
+            with _timed(timing, "final_metrics"):
+                metrics = metrics | final_metrics(model, dataset, spec.recipe, evaluated, training)
     if checkpoints is not None:
         timing = checkpoints.whole_timing(timing)
     timing["total_seconds"] += timing.get("initialization_saved_seconds", 0.0)
@@ -106,8 +111,8 @@ def _run_trial(
         spec=spec.model_dump(mode="json"),
         identity=spec.identity,
         status="diverged" if training.diverged else "finished",
-        task=describe_task(find_task(dataset.task), dataset, evaluated, training.metrics),
-        metrics=training.metrics,
+        task=describe_task(find_task(dataset.task), dataset, evaluated, metrics),
+        metrics=metrics,
         history=training.history,
         initialization=before["initialization"],
         probes=before["probes"],

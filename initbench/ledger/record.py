@@ -162,6 +162,7 @@ class _Task(StoredModel):
     name: str
     primary: str
     metrics: dict[str, Annotated[dict[str, Any], _stored_as(_StoredMetric)]]
+    signatures: dict[str, str] = {}
 
     @model_validator(mode="after")
     def _values_can_be_shown(self) -> Self:
@@ -268,8 +269,9 @@ class TrialRecord:
         id: the trial's identity, `TrialSpec.id`.
         spec: the `TrialSpec` as plain data, with its labels.
         identity: the part of it that was hashed, `TrialSpec.identity`.
-        task: the task's ``name``, the ``primary`` metric, and ``metrics``: name → `Metric` as plain data, with the
-            chance level. Empty if the trial failed before the task was known.
+        task: the task's ``name``, the ``primary`` metric, ``metrics``: name → `Metric` as plain data, with the chance
+            level, and for metrics that have one ``signatures``: name → how it was computed, such as sacrebleu's.
+            Empty if the trial failed before the task was known.
         status: ``diverged`` (a non-finite loss) is a result; ``failed`` (an exception or a lost worker) is tried again.
         metrics: final numbers by name.
         history: one entry per epoch, and per ``history_every`` steps.

@@ -108,6 +108,8 @@ def _of_many(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
 def _of_one(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
     """Yield the conditions that each trial has for itself."""
     yield "data", "seed", record.spec["seed"]
+    for name, value in record.task.get("signatures", {}).items():
+        yield "data", f"signature of {name}", value
     for probe in record.probes:
         for name, value in (probe.get("conditions") or {}).items():
             if not isinstance(value, list | dict) and not name.endswith("_reason"):

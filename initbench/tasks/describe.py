@@ -94,11 +94,17 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
                 with_level.on(split), primary=metric.primary and split == evaluated
             )
     described |= {metric.name: metric for metric in task.summary_metrics(evaluated, with_chance[evaluated])}
-    return {
+    described |= {metric.name: metric for metric in (metric.on(evaluated) for metric in task.final_metrics)}
+    description = {
         "name": task.name,
         "primary": f"{evaluated}_{task.primary.name}",
         "metrics": {name: json_values(metric.to_json()) for name, metric in described.items() if name in metrics},
     }
+    measured = [m.name for m in task.final_metrics if metrics.get(f"{evaluated}_{m.name}") is not None]
+    if measured:
+        signatures = task.signatures()
+        description["signatures"] = {f"{evaluated}_{name}": signatures[name] for name in measured if name in signatures}
+    return description
 
 
 def _chance(task: Task, dataset: Dataset, split: str) -> Levels:

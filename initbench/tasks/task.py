@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
@@ -19,9 +19,9 @@ from initbench.registry import TASKS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
-    from initbench.data.dataset import Dataset
+    from initbench.data.dataset import Dataset, Samples
     from initbench.metric import Metric
     from initbench.models.batches import Batch
 
@@ -35,23 +35,27 @@ class Task(ABC):
     Attributes:
         name: the registered name.
         metrics: metrics that judge a model on a split; the primary one is the outcome of a trial.
+        final_metrics: further metrics that are too slow for each evaluation, see `final`; none is primary.
         recipe_fields: fields of a recipe that this task supports but not every task does: ``mixup``,
             ``label_smoothing``, ``batch_tokens``.
     """
 
     name: ClassVar[str] = ""
     metrics: ClassVar[tuple[Metric, ...]] = ()
+    final_metrics: ClassVar[tuple[Metric, ...]] = ()
     recipe_fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         """Refuse a task without exactly one primary metric.
 
         Raises:
-            InitbenchError: it has none, or several.
+            InitbenchError: it has none, or several, or one among its final metrics.
         """
         super().__init_subclass__()
         if sum(metric.primary for metric in cls.metrics) != 1:
             raise InitbenchError(f"task {cls.__name__}: exactly one of its metrics must be primary")
+        if any(metric.primary for metric in cls.final_metrics):
+            raise InitbenchError(f"task {cls.__name__}: none of its final_metrics may be primary")
 
     @property
     def primary(self) -> Metric:
@@ -126,6 +130,22 @@ class Task(ABC):
             totals: totals of a whole split.
             samples: number of samples in the split.
         """
+
+    def final(self, model: nn.Module, samples: Samples) -> dict[str, float]:
+        """Return the `final_metrics` by name, without those that are not defined on these samples.
+
+        This is called once, after the last step of a training that did not diverge, and its time is no training time.
+        Nothing is chosen by these metrics: no learning rate, no epoch.
+
+        Args:
+            model: the trained model, in evaluation mode.
+            samples: the evaluated split.
+        """
+        return {}
+
+    def signatures(self) -> dict[str, str]:
+        """Return how final metrics are computed, by name, for the record: settings and versions that change values."""
+        return {}
 
     @abstractmethod
     def constant_predictor(self, targets: Tensor, outputs: int) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -15,16 +16,23 @@ from initbench.inputs import END, PAD, Inputs
 from initbench.metric import Metric
 from initbench.models.sentences import paired
 from initbench.registry import register_task
+from initbench.tasks import bleu
+from initbench.tasks.search import beam_search, longest_targets, sequence_model
 from initbench.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
+    from initbench.data.dataset import Dataset, Samples
     from initbench.models.batches import Batch
 
 _FIRST_TOKEN = END + 1
+# Of the search, see `Translation.final`.
+_BEAM, _LENGTH_PENALTY = 5, 1.0
+_PER_TOKEN, _MORE_TOKENS = 1.2, 10.0
+_SENTENCES = 128  # translated at a time
 
 
 @register_task("translation", reference="Vaswani et al., 2017, Attention Is All You Need (arXiv 1706.03762), section 3")
@@ -34,12 +42,24 @@ class Translation(Task):
     Inputs are pairs of sentences, int64, (N, 2, L): the source, ended by `END`, and what the decoder reads, `END` and
     then the target tokens. Targets are the target tokens, then `END`, int64, (N, L). `PAD` fills all of them up to the
     longest. Outputs are logits, (N, L, target vocabulary).
+
+    Attributes:
+        detokenize: returns the text of target tokens, see `on`; None if the dataset has no text.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("loss", "lower", unit="nats", show="{:.3f}", best=0.0, primary=True),
     )
+    final_metrics: ClassVar[tuple[Metric, ...]] = bleu.METRICS
     recipe_fields: ClassVar[frozenset[str]] = frozenset({"label_smoothing", "batch_tokens"})
+
+    detokenize: Callable[[Iterable[int]], str] | None = None
+
+    def on(self, dataset: Dataset) -> Translation:
+        """Return the task with the dataset's way from tokens to text."""
+        task = copy.copy(self)
+        task.detokenize = dataset.splits.detokenize
+        return task
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross-entropy over the target tokens, in nats, 0-dim."""
@@ -71,6 +91,32 @@ class Translation(Task):
     def values(self, totals: Mapping[str, float], samples: int) -> dict[str, float]:
         """Return ``loss`` in nats per target token."""
         return {"loss": totals["nats"] / totals["tokens"]}
+
+    def final(self, model: nn.Module, samples: Samples) -> dict[str, float]:
+        """Return ``bleu`` and ``chrf`` of the model's translations, from 0 to 100; empty if the dataset has no text.
+
+        Translations are found by beam search (`initbench.tasks.search`) with 5 hypotheses, length penalty 1 and at most
+        1.2 · source length + 10 tokens, as in fairseq's recipe for IWSLT'14. They are compared as text with the target
+        sentences, both turned from tokens into text in the same way.
+        """
+        if self.detokenize is None:
+            return {}
+        searched = sequence_model(model)
+        translations: list[str] = []
+        references: list[str] = []
+        starts = range(0, len(samples), _SENTENCES)
+        for inputs, targets in samples.batches(slice(start, start + _SENTENCES) for start in starts):
+            source = inputs[:, 0]
+            longest = longest_targets(source, _PER_TOKEN, _MORE_TOKENS, samples.sample_shape[1])
+            found = beam_search(searched, source, longest, beam=_BEAM, length_penalty=_LENGTH_PENALTY)
+            translations += [self.detokenize(of[0].tokens if of else ()) for of in found]
+            references += map(self.detokenize, targets.tolist())
+        return bleu.corpus_scores(translations, references)
+
+    def signatures(self) -> dict[str, str]:
+        """Return the signatures of ``bleu`` and ``chrf``: that of the search, then sacrebleu's."""
+        search = f"beam:{_BEAM}|lenpen:{_LENGTH_PENALTY:g}|maxlen:{_PER_TOKEN:g}*source+{_MORE_TOKENS:g}"
+        return {name: f"{search}|{signature}" for name, signature in bleu.signatures().items()}
 
     def constant_predictor(self, targets: Tensor, outputs: int) -> Tensor:
         """Return the log of the unigram distribution of the target tokens, (L, vocabulary), equal at all positions."""

@@ -147,6 +147,7 @@ def parameters(record: TrialRecord) -> dict[str, str]:
     for kind in ("architecture", "initializer", "dataset"):
         settings |= _arguments(kind, spec[kind])
     settings |= {f"recipe.{key}": value for key, value in spec["recipe"].items()}
+    settings |= {f"signature.{name}": signature for name, signature in record.task.get("signatures", {}).items()}
     for name, metric in record.task.get("metrics", {}).items():
         if metric["chance"] is not None:
             settings[f"chance.{name}"] = metric["chance"]
