@@ -175,6 +175,18 @@ class Equality(Criterion):
         return self
 
 
+class Difference(Criterion):
+    """Two treatments differ by more than a margin, in whichever direction.
+
+    Held if the 95 % interval of the mean paired difference lies beyond ±`by`; refuted if both one-sided t-tests of an
+    `Equality` reject a difference of `by` or more.
+    """
+
+    judge: Literal["difference"]
+    between: Annotated[list[Selector], _TWO]
+    by: Annotated[float, Field(gt=0)]
+
+
 class NotWorse(Criterion):
     """A treatment is not worse than another by more than a margin.
 
@@ -296,13 +308,15 @@ class RateRatio(Criterion):
     a suite that tunes `rate` these are the trials of its searches. The judged value is best / largest stable.
 
     With bounds: held if the ratio lies between them at the share `held_at` of the seeds, refuted if it lies outside at
-    the share `refuted_at`. With `rises_with` instead, a property such as ``recipe.batch_size``: held if Spearman's
+    the share `refuted_at`. With `against` the value is divided by that of the trials `against` at the same seed. With
+    `rises_with` instead, a property such as ``recipe.batch_size``: held if Spearman's
     correlation of that property with the ratio's mean over the seeds is at least `correlation`, refuted if it is 0 or
     less.
     """
 
     judge: Literal["rate_ratio"]
     of: Selector
+    against: Selector | None = None
     rate: Text = "recipe.lr"
     at_least: float | None = None
     at_most: float | None = None
@@ -318,6 +332,8 @@ class RateRatio(Criterion):
             raise ValueError("needs at_least, at_most or rises_with")
         if self.rises_with is not None and bounded:
             raise ValueError("rises_with replaces bounds; give bounds a criterion of their own")
+        if self.rises_with is not None and self.against is not None:
+            raise ValueError("takes either rises_with or against")
         if bounded:
             _check_bounds(self)
         if self.best_over is not None:
@@ -405,6 +421,7 @@ AnyCriterion = Annotated[
     Ordering
     | Lead
     | Equality
+    | Difference
     | NotWorse
     | Trains
     | AtChance

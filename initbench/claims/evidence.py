@@ -103,7 +103,7 @@ class Group:
         lacking: whether a side has no value at all, or lacks a seed that another one has.
         sides: each side is an array of its values, shape (seeds,), with ±∞ if the outcome diverged. A side of a
             criterion on layers is a list with the values of the layers at each seed. A ratio of rates has one array,
-            shape (seeds, levels), with NaN if no rate is stable.
+            shape (seeds, levels), or (seeds, 2) with that of the side against, with NaN if no rate is stable.
         at_chance: for each side, shape (seeds,): 1 if the outcome is no better than chance, 0 if it is, NaN if unknown.
         diverged: for each side the steps at which its trials diverged, if a seed has no finite value for that reason;
             None for an unknown step.
@@ -282,13 +282,15 @@ class Evidence:
     def ratios(self, criterion: RateRatio) -> list[Group]:
         """Return the best rate over the largest stable one, one group for every combination of values of ``each``.
 
+        The sides are those of the criterion: `of`, and `against` if it is given.
+
         Raises:
             InitbenchError: a value is not a number; or as for `groups`.
         """
         is_tuned = criterion.rate in self.tuned
         trials = self._once(self.searched) if is_tuned else self.final(criterion.protocol)
-        groups = _labelled([_matching(trials, criterion.of)], criterion.each)
-        return [_ratio_group(criterion, label, group) for label, (group,) in groups.items()]
+        sides = [_matching(trials, side) for side in criterion.selectors.values()]
+        return [_ratio_group(criterion, label, group) for label, group in _labelled(sides, criterion.each).items()]
 
 
 def _matching(trials: Iterable[Trial], condition: Mapping[str, Any]) -> list[Trial]:
@@ -413,11 +415,12 @@ def _common(sides: Sequence[Mapping[str, float]], meant: Collection[str]) -> lis
     return [name for name in first if name in meant and all(name in other for other in others)]
 
 
-def _ratio_group(criterion: RateRatio, label: str, trials: Sequence[Trial]) -> Group:
+def _ratio_group(criterion: RateRatio, label: str, sides: Sequence[Sequence[Trial]]) -> Group:
     rises_with = criterion.rises_with
-    at: dict[float, list[Trial]] = defaultdict(list)
-    for trial in trials:
-        at[0.0 if rises_with is None else _number(trial, rises_with)].append(trial)
+    at: dict[float, list[Trial]] = {} if rises_with else {float(index): [] for index in range(len(sides))}
+    for index, side in enumerate(sides):
+        for trial in side:
+            at.setdefault(_number(trial, rises_with) if rises_with else float(index), []).append(trial)
     levels = sorted(at)
     ratios = [
         {seed: _ratio(tries, criterion.rate) for seed, tries in _tries_by_seed(at[level], criterion.rate).items()}
@@ -433,7 +436,7 @@ def _ratio_group(criterion: RateRatio, label: str, trials: Sequence[Trial]) -> G
             problem = f"{counted(_LEAST_LEVELS, 'value')} of {rises_with} are the fewest that tell anything"
         elif seeds and untrained:
             problem = f"no rate is stable with {rises_with} {untrained[0]:g}"
-    lacking = not seeds or len({trial.seed for trial in trials}) > len(seeds)
+    lacking = not seeds or len({trial.seed for side in sides for trial in side}) > len(seeds)
     return Group(label=label, seeds=seeds, lacking=lacking, sides=[table], levels=tuple(levels), problem=problem)
 
 

@@ -14,6 +14,7 @@ from initbench.claims.criteria import (
     AtChance,
     Contrast,
     Correlation,
+    Difference,
     Equality,
     LayerCriterion,
     LayerDistance,
@@ -165,21 +166,33 @@ def _(criterion: Equality, group: Group) -> GroupVerdict:
             one, other = (np.log(side) for side in group.sides)
         differences, margin = _differences(one, other), math.log(criterion.within_factor or 1.0)
     difference = mean_estimate(differences)
-    status: Status = "undecided"
-    if difference.n >= LEAST_SEEDS and not difference.has_interval and math.isfinite(difference.value):
-        # All seeds differ by the same amount, for example because the treatments are bitwise equal.
-        status = "held" if abs(difference.value) < margin else "did not hold"
-    elif difference.has_interval:
-        half = _half_width(difference, 2 * _ALPHA)
-        if -margin < difference.value - half and difference.value + half < margin:
-            status = "held"
-        elif difference.low > margin or difference.high < -margin:
-            status = "did not hold"
+    status = _equal_within(difference, margin)
     if criterion.within is not None:
         return GroupVerdict(status, difference, "difference")
     with np.errstate(over="ignore"):  # the logarithm of a ratio that overflows
         value, low, high = (float(np.exp(logarithm)) for logarithm in difference[:3])
     return GroupVerdict(status, Estimate(value, low, high, difference.n), "factor")
+
+
+def _equal_within(difference: Estimate, margin: float) -> Status:
+    if difference.n >= LEAST_SEEDS and not difference.has_interval and math.isfinite(difference.value):
+        # All seeds differ by the same amount, for example because the treatments are bitwise equal.
+        return "held" if abs(difference.value) < margin else "did not hold"
+    if difference.has_interval:
+        half = _half_width(difference, 2 * _ALPHA)
+        if -margin < difference.value - half and difference.value + half < margin:
+            return "held"
+        if difference.low > margin or difference.high < -margin:
+            return "did not hold"
+    return "undecided"
+
+
+@judge.register(Difference)
+def _(criterion: Difference, group: Group) -> GroupVerdict:
+    difference = mean_estimate(_differences(*group.sides))
+    equal = _equal_within(difference, criterion.by)
+    opposite: dict[Status, Status] = {"held": "did not hold", "did not hold": "held"}
+    return GroupVerdict(opposite.get(equal, equal), difference, "difference")
 
 
 @judge.register(NotWorse)
@@ -264,7 +277,7 @@ def _(criterion: RateRatio, group: Group) -> GroupVerdict:
     (table,) = group.sides
     if criterion.rises_with is not None:
         return _rising(criterion, group, table)
-    ratios = table[:, 0]
+    ratios = table[:, 0] if criterion.against is None else table[:, 0] / table[:, 1]
     met, is_known = _within(ratios, criterion), ~np.isnan(ratios)
     verdict = _by_seeds(criterion, met, ~met & is_known, ratios[is_known], "number")
     return replace(verdict, estimate=verdict.estimate._replace(n=len(ratios)))

@@ -14,6 +14,7 @@ from initbench.claims.criteria import (
     Contrast,
     Correlation,
     Criterion,
+    Difference,
     Equality,
     LayerDistance,
     Layers,
@@ -96,6 +97,13 @@ def _(criterion: Equality, metric: Metric | None) -> str:
     return f"{one} and {other} have the same {_measure(criterion, metric)} within {size}{where}"
 
 
+@_says.register(Difference)
+def _(criterion: Difference, metric: Metric | None) -> str:
+    (one, other), where = _sides(*criterion.between)
+    size = _size(criterion.by, metric)
+    return f"{one} and {other} differ in {_measure(criterion, metric)} by more than {size}{where}"
+
+
 @_says.register(NotWorse)
 def _(criterion: NotWorse, metric: Metric | None) -> str:
     (one, other), where = _sides(criterion.of, criterion.than)
@@ -149,6 +157,10 @@ def _(criterion: RateRatio, metric: Metric | None) -> str:
     ratio = f"the best {_name(criterion.rate)} of {side_words(criterion.of)}, divided by the largest stable one,"
     if criterion.rises_with is None:
         bounds = _bounds(criterion.at_least, criterion.at_most, None)
+        if criterion.against is not None:
+            (of, other), where = _sides(criterion.of, criterion.against)
+            ratio = f"the best {_name(criterion.rate)} over the largest stable one of {of}, divided by that of {other},"
+            bounds += where
         return f"{_when(criterion.held_at).capitalize()} {ratio} is {bounds}"
     rises = f"rises with {_name(criterion.rises_with)}"
     return f"T{ratio[1:]} {rises}: a rank correlation of at least {criterion.correlation:g}"

@@ -280,14 +280,14 @@ def test_layers_that_one_side_alone_has_are_left_out():
     assert judged(records, **DISTANCE).groups[0].estimate.value == 0.0
 
 
-def rates(seed, best, stable, *, batch_size=64):
+def rates(seed, best, stable, *, batch_size=64, name="a"):
     """Return the trials of a seed at four rates; the best and the largest stable one are given, and above it diverges.
 
     On the test split every rate but the best is better.
     """
     return [
         trial(
-            "a",
+            name,
             seed,
             lr=lr,
             batch_size=batch_size,
@@ -357,6 +357,24 @@ def test_the_rates_of_a_suite_that_tunes_them_are_those_of_its_searches(points):
     (verdict,) = judge_claims(evidence_of(tuned_results(records)), [claim_of(RATIO | {"at_most": 0.4})], 5)
     assert verdict.status == "held"
     assert verdict.criteria[0].groups[0].estimate.value == pytest.approx(0.1 / (0.316 if points is None else 0.3))
+
+
+@pytest.mark.parametrize(
+    ("others", "options", "expected"),
+    [
+        # The best rate of a is a tenth of its limit at every seed; that of b is a tenth of its limit, or the limit.
+        ((0.1,) * 5, {"at_least": 0.5, "at_most": 2.0}, "held"),
+        ((1.0,) * 5, {"at_least": 0.5, "at_most": 2.0}, "did not hold"),
+        ((1.0,) * 5, {"at_least": 0.09, "at_most": 0.11}, "held"),
+        ((0.1, 0.1, 0.1, 0.1, 1.0), {"at_least": 0.5, "at_most": 2.0}, "undecided"),
+        ((0.1, 0.1, 0.1, 0.1), {"at_least": 0.5, "at_most": 2.0}, "undecided"),  # a seed is missing
+        ((), {"at_least": 0.5, "at_most": 2.0}, "not run"),
+    ],
+)
+def test_the_ratio_is_bounded_by_that_of_other_trials_at_the_same_seed(others, options, expected):
+    records = [r for seed in range(5) for r in rates(seed, 1.0, 10.0)]
+    records += [r for seed, best in enumerate(others) for r in rates(seed, best, 1.0, name="b")]
+    assert judged(records, judge="rate_ratio", of=A, against=B, **options).status == expected
 
 
 RISES = {"judge": "rate_ratio", "of": A, "rises_with": "recipe.batch_size"}

@@ -25,6 +25,7 @@ DIVERGED = math.inf
 ORDERING = {"judge": "ordering", "lower": A, "higher": B}
 EQUALITY = {"judge": "equality", "between": [A, B], "within": 0.02}
 FACTOR = {"judge": "equality", "between": [A, B]}
+DIFFERENCE = {"judge": "difference", "between": [A, B], "by": 0.02}
 LEAD = {"judge": "lead", "lower": A, "higher": B}
 NOT_WORSE = {"judge": "not_worse", "of": A, "than": B, "within": 0.01}
 TRAINS = {"judge": "trains", "of": A, "at_most": 0.45}
@@ -72,6 +73,12 @@ CASES = [
     ("equal within a factor of 1.1", FACTOR | {"within_factor": 1.1}, [[1.05, 1.06, 1.07], [1.0] * 3], "held"),
     ("equal within a factor of 1.07", FACTOR | {"within_factor": 1.07}, [[1.05, 1.06, 1.07], [1.0] * 3], "undecided"),
     ("not within a factor of 1.02", FACTOR | {"within_factor": 1.02}, [[1.05, 1.06, 1.07], [1.0] * 3], "did not hold"),
+    ("different by more than 0.02", DIFFERENCE, [[0.0] * 3, [0.05, 0.06, 0.07]], "held"),
+    ("and in the other direction", DIFFERENCE, [[0.05, 0.06, 0.07], [0.0] * 3], "held"),
+    ("different by 0.06 or so", DIFFERENCE | {"by": 0.06}, [[0.0] * 3, [0.05, 0.06, 0.07]], "undecided"),
+    ("different by less than 0.08", DIFFERENCE | {"by": 0.08}, [[0.0] * 3, [0.05, 0.06, 0.07]], "did not hold"),
+    ("not different", DIFFERENCE, [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]], "did not hold"),
+    ("one diverged, so that nothing is known", DIFFERENCE, [[0.1, 0.2, DIVERGED], [0.1, 0.2, 0.3]], "undecided"),
     ("one diverged", EQUALITY, [[0.1, 0.2, DIVERGED], [0.1, 0.2, 0.3]], "undecided"),
     ("worse by 0.06 ± 0.017", NOT_WORSE | {"within": 0.08}, [[0.05, 0.06, 0.07], [0.0] * 3], "held"),
     ("worse than allowed", NOT_WORSE | {"within": 0.03}, [[0.05, 0.06, 0.07], [0.0] * 3], "did not hold"),
@@ -282,6 +289,14 @@ WORDS = [
         {"judge": "rate_ratio", "of": A, "at_most": 0.5},
         "At every seed the best learning rate of metainit, divided by the largest stable one, is at most 0.5",
     ),
+    (
+        {"judge": "rate_ratio", "of": A | {"depth": 1}, "against": B | {"depth": 1}, "at_most": 2.0},
+        (
+            "At every seed the best learning rate over the largest stable one of metainit, divided by that of kaiming, "
+            "is at most 2, with depth 1"
+        ),
+    ),
+    (DIFFERENCE, "metainit and kaiming differ in test error by more than 2.00 points"),
     (
         {"judge": "rate_ratio", "of": A, "rises_with": "recipe.batch_size"},
         (

@@ -131,6 +131,10 @@ REFUSED = [
         "claims[0].criteria[0].rises_with: no trial has recipe.batch (did you mean",
     ),
     ([claim(RATIO | {"at_most": None})], "claims[0].criteria[0]: needs at_least, at_most or rises_with"),
+    (
+        [claim(RATIO | {"at_most": None, "rises_with": "depth", "against": {"initializer": "kaiming"}})],
+        "claims[0].criteria[0]: takes either rises_with or against",
+    ),
     ([claim(RATIO | {"rises_with": "depth"})], "claims[0].criteria[0]: rises_with replaces bounds"),
     ([claim(CONTRAST | {"cells": [[KAIMING, SMALL]]})], "claims[0].criteria[0].cells: "),
     ([claim(CONTRAST | {"factor": 0.5})], "claims[0].criteria[0].factor: must be at least 1, got 0.5"),
