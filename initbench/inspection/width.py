@@ -208,7 +208,7 @@ class _Steps:
             loss.backward()  # type: ignore[no-untyped-call]
             trained.step()
         after, _ = self._run(batch)
-        return {name: (root_mean_square(value), root_mean_square(after[name] - value)) for name, value in before.items()}
+        return {name: (root_mean_square(h), root_mean_square(after[name] - h)) for name, h in before.items()}
 
     def _run(self, batch: tuple[Tensor, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
         with recorded(self._layers) as outputs, running_on(batch[0]):

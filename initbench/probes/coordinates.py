@@ -36,10 +36,10 @@ def coordinates(data: DataKind = "real", batch_size: int = 32, steps: int = 2) -
     - ``activation``: the root mean square of h(0), the layer's outputs, over units and samples;
     - ``change``: that of h(t) − h(0) on the same batch after t = `steps` steps on that batch.
 
-    The steps are the trial's: its optimizer with the rates, weight decays and ε that the initializer multiplies, without
-    the schedule and the clipping of its recipe. A copy of the model takes them, without dropout, and BatchNorm uses the
-    batch. Over several widths of a network the report fits exponents to both. The cost is `steps` gradients of a batch,
-    two forward passes, and memory for a second model and twice the outputs of all layers in float64.
+    The trial's optimizer takes the steps, with the rates, weight decays and ε that the initializer multiplies, and
+    without the recipe's schedule and clipping. It trains a copy of the model, without dropout; BatchNorm uses the
+    batch. Over several widths of a network, the report fits exponents to both. The cost is `steps` gradients of a
+    batch, two forward passes, and memory for a second model and twice the outputs of all layers in float64.
 
     A change of 0 has no exponent. Layers behind a head that starts at 0 first move in the second step.
 
@@ -57,8 +57,8 @@ def coordinates(data: DataKind = "real", batch_size: int = 32, steps: int = 2) -
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         if context.optimizer is None:
             raise InitbenchError(
-                "coordinates takes steps with a training's optimizer, and there is none: give ProbeContext the argument "
-                "optimizer, a function that returns the optimizer of a model"
+                "coordinates takes training steps, and there is no optimizer: give ProbeContext the argument optimizer, "
+                "a function that returns one for a model"
             )
         with explained("coordinates measures a copy of the model, and copying fails"):
             trained = copy.deepcopy(model)
