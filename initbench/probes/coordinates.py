@@ -57,7 +57,7 @@ def coordinates(data: DataKind = "real", batch_size: int = 32, steps: int = 2) -
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         if context.optimizer is None:
             raise InitbenchError(
-                "coordinates takes training steps, and there is no optimizer: give ProbeContext the argument optimizer, "
+                "coordinates takes training steps and has no optimizer: give ProbeContext the argument optimizer, "
                 "a function that returns one for a model"
             )
         with explained("coordinates measures a copy of the model, and copying fails"):
