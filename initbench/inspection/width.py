@@ -20,13 +20,12 @@ from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
 from initbench.models.calls import running_on, tensor_of
 from initbench.models.state import evaluate_but_batch_norm
+from initbench.probes.coordinate_check import NOT_MOVED, TOLERANCE
 from initbench.structure.find import find_structure
-from initbench.structure.layer_outputs import NOT_MOVED, layer_modules, recorded, root_mean_square
+from initbench.structure.layer_outputs import layer_modules, recorded, root_mean_square
 
 RATES = {"adam": 1e-4, "sgd": 5e-3}
 """Small, because large steps hide growth behind saturation and normalization."""
-TOLERANCE = 0.25
-"""Exponents closer to 0 than this count as stable: at widths of 64 to 512, correct muP is within it."""
 
 
 def _growth(exponent: float, *, several: bool = False) -> str:

@@ -11,9 +11,6 @@ from torch import Tensor, nn
 from initbench.structure.find import Structure
 from initbench.structure.run_graph import tensors_in
 
-NOT_MOVED = "does not change: a zero is behind it, take more steps"
-"""What a coordinate check says of a layer whose outputs the steps have not changed, so that it has no exponent."""
-
 
 def layer_modules(model: nn.Module, structure: Structure) -> dict[str, nn.Module]:
     """Return the modules of the weight layers by name, in the order in which they run.
