@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from numbers import Real
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ def _sized_networks(results: Results) -> list[SizedNetwork]:
     ]
 
 
-def _sizes(keys: Mapping[str, Key], numbers: Collection[str]) -> Iterator[tuple[str, Key, dict[str, float]]]:
+def _sizes(keys: Mapping[str, Key], numbers: AbstractSet[str]) -> Iterator[tuple[str, Key, dict[str, float]]]:
     """Yield each factor that is a size, the keys without it and what follows it, and the sizes of their workloads."""
     several = [factor for factor in _in_order(keys) if factor in numbers & varying(keys.values())]
     equal: set[str] = set()  # to a size before

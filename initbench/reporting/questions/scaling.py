@@ -65,20 +65,19 @@ def scaling(results: Results | str | Path) -> Answer | None:
 
 def _rows(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]:
     """Yield a row for each layer that a network has at every size, of each treatment."""
-    for (treatment, steps), measured in _measured(network, results).items():
-        if len(measured) < 2:
+    for (treatment, steps), of_seeds in _measured(network, results).items():
+        if len(of_seeds) < 2:
             continue
-        seeds = min(len(of_size) for of_size in measured.values())
-        layers = [_aligned(seed) for of_size in measured.values() for seed in of_size]
-        common = [layer for layer in layers[-1] if all(layer in own for own in layers)]
-        for place, layer in enumerate(common):
+        seeds = min(map(len, of_seeds.values()))
+        measured = {size: each[:seeds] for size, each in of_seeds.items()}
+        if len({tuple(layers) for each in measured.values() for layers in each}) > 1:
+            measured = {size: [_from_both_ends(layers) for layers in each] for size, each in measured.items()}
+        every = [layers for each in measured.values() for layers in each]
+        for place, layer in enumerate(name for name in every[-1] if all(name in layers for layers in every)):
             same = {"family": network.label, "size": network.argument, "treatment": treatment, "steps": steps}
             row: dict[str, Any] = {**same, "layer": layer, "place": place, "seeds": seeds}
             for part in _PARTS:
-                values = [
-                    [_aligned(seed)[layer].get(part, math.nan) for seed in of_size[:seeds]]
-                    for of_size in measured.values()
-                ]
+                values = [[layers[layer].get(part, math.nan) for layers in each] for each in measured.values()]
                 found, verdict = _judged(list(measured), values)
                 row |= {part: found.value, f"{part}_low": found.low, f"{part}_high": found.high}
                 row[f"{part}_verdict"] = verdict
@@ -105,10 +104,10 @@ def _measured(
     return found
 
 
-def _aligned(layers: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Return the layers by names in which ``last`` is the number of the last of several blocks: ``h.last.attn``.
+def _from_both_ends(layers: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Return the layers by names in which the last of several blocks is ``last``: ``h.last.attn``.
 
-    So the ends of networks of different depths have the same names.
+    So the last blocks of networks of different depths have the same name.
     """
     last: dict[tuple[str, ...], int] = {}
     for layer in layers:
@@ -159,7 +158,7 @@ def _sentences(own: pd.DataFrame, results: Results) -> Iterator[Sentence]:
                 text = f"no layer’s change in {steps} steps was found to depend on the {size}; "
                 text += "the largest exponent is {exponent}, in {layer}"
             undecided = sum(row["change_verdict"] == "undecided" for row in known)
-            more = f"; {undecided} layers are undecided" if undecided else ""
+            more = f"; {undecided} of {len(known)} layers are undecided" if undecided else ""
             yield say(
                 f"On {{family!b}} with {{name!b}}, {text}{more}.",
                 family=family,

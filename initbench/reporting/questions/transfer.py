@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,6 +143,10 @@ def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
         )
 
 
+def _place(row: Mapping[Any, Any]) -> str:
+    return f"{row['size']} {row['at']:g}"
+
+
 def _figures(optima: pd.DataFrame, results: Results) -> tuple[list[Figure], list[str]]:
     shown, colours = in_words(optima, results)
     shown = shown.assign(network=shown["family"].str.cat(shown["size"], sep=" · "))
@@ -159,7 +163,7 @@ def _figures(optima: pd.DataFrame, results: Results) -> tuple[list[Figure], list
             colours,
             log_x=True,
             log_y=True,
-            place=lambda row, of=size: f"{of} {row['at']:g}",
+            place=_place,
         )
         if panel is not None:
             where = results.labels.names([], [family]).workload(family)
