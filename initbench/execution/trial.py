@@ -33,6 +33,7 @@ from initbench.tasks.describe import describe_task
 from initbench.training.checkpoint import CheckpointError
 from initbench.training.final import final_metrics
 from initbench.training.loop import train
+from initbench.training.optimizer import Multipliers, make_optimizer, make_parameter_groups
 from initbench.training.refusals import check_device
 from initbench.training.run import EvaluatedSplit
 
@@ -81,7 +82,7 @@ def _run_trial(
         else:
             initialization = _initialized(spec, model, dataset, device, networks, timing)
             with _timed(timing, "probes"):
-                probes = _measure(spec, model, dataset, timing)
+                probes = _measure(spec, model, dataset, initialization, timing)
             before = {"initialization": initialization, "probes": probes, "timing": dict(timing)}
             if checkpoints is not None:
                 checkpoints.before = before
@@ -214,13 +215,24 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Initiali
     )
 
 
-def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[str, float]) -> list[dict[str, Any]]:
+def _measure(
+    spec: TrialSpec, model: nn.Module, dataset: Dataset, initialization: dict[str, Any], timing: dict[str, float]
+) -> list[dict[str, Any]]:
+    def optimizer(trained: nn.Module) -> torch.optim.Optimizer:
+        declared = Multipliers(
+            initialization["learning_rate_multipliers"],
+            initialization.get("weight_decay_multipliers", {}),
+            initialization.get("epsilon_multipliers", {}),
+        )
+        return make_optimizer(make_parameter_groups(trained, spec.recipe, declared), spec.recipe)
+
     context = ProbeContext(
         seed=spec.stream_seed,
         inputs=dataset.inputs,
         outputs=dataset.outputs,
         task=find_task(dataset.task),
         real_batches=partial(endless_batches, dataset.train),
+        optimizer=optimizer,
     )
     measured = []
     for probe in spec.probes:

@@ -18,15 +18,14 @@ from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_input
 from initbench.inspection.source import model_source
 from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
-from initbench.models.calls import removed, running_on, tensor_of
+from initbench.models.calls import running_on, tensor_of
 from initbench.models.state import evaluate_but_batch_norm
-from initbench.structure.find import Structure, find_structure
-from initbench.structure.run_graph import tensors_in
+from initbench.probes.coordinate_check import NOT_MOVED, TOLERANCE
+from initbench.structure.find import find_structure
+from initbench.structure.layer_outputs import layer_modules, recorded, root_mean_square
 
 RATES = {"adam": 1e-4, "sgd": 5e-3}
 """Small, because large steps hide growth behind saturation and normalization."""
-TOLERANCE = 0.25
-"""Exponents closer to 0 than this count as stable: at widths of 64 to 512, correct muP is within it."""
 
 
 def _growth(exponent: float, *, several: bool = False) -> str:
@@ -56,7 +55,7 @@ class WidthRow:
     def sentence(self) -> str:
         """How the update scales, and the outputs before it if they do not stay the same."""
         if self.update is None:
-            return "does not change: a zero is behind it, take more steps"
+            return NOT_MOVED
         update = "is stable" if abs(self.update) < TOLERANCE else _growth(self.update)
         if self.activation is None or abs(self.activation) < TOLERANCE:
             return update
@@ -189,11 +188,7 @@ class _Steps:
         self._model, self._seed = model, seed
         pairs = draw_pairs(inputs, seed, samples=8)
         self._objective: Objective = objective_of(model, pairs, inputs, outputs, None)
-        structure: Structure = find_structure(model, zero_inputs(inputs, model))
-        modules = dict(model.named_modules())
-        # A layer of a recurrent module is a weight of it; the module is the one that is called.
-        called = [layer.name if layer.called else layer.name.rpartition(".")[0] for layer in structure.layers]
-        self._layers = {name: modules[name] for name in called if name in modules}
+        self._layers = layer_modules(model, find_structure(model, zero_inputs(inputs, model)))
         self._pairs: Pairs = pairs
 
     def measure(self, optimizer: str, lr: float, steps: int) -> dict[str, tuple[float, float]]:
@@ -212,23 +207,9 @@ class _Steps:
             loss.backward()  # type: ignore[no-untyped-call]
             trained.step()
         after, _ = self._run(batch)
-        return {name: (_size(value), _size(after[name] - value)) for name, value in before.items()}
+        return {name: (root_mean_square(h), root_mean_square(after[name] - h)) for name, h in before.items()}
 
     def _run(self, batch: tuple[Tensor, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
-        outputs: dict[str, Tensor] = {}
-
-        def note(name: str) -> Any:
-            def hook(_module: nn.Module, _inputs: Any, result: Any) -> None:
-                for tensor in tensors_in(result)[:1]:
-                    outputs.setdefault(name, tensor.detach().double().clone())
-
-            return hook
-
-        hooks = [module.register_forward_hook(note(name)) for name, module in self._layers.items()]
-        with removed(hooks), running_on(batch[0]):
+        with recorded(self._layers) as outputs, running_on(batch[0]):
             result = tensor_of(self._model(batch[0]))
         return outputs, self._objective.function(self._seed)(result, batch[1])
-
-
-def _size(tensor: Tensor) -> float:
-    return float(tensor.square().mean().sqrt())

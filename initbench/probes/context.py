@@ -40,6 +40,7 @@ class ProbeContext:
         task: the task to be learned.
         loss_fn: mean loss of a batch from (outputs, targets), instead of the task's.
         real_batches: batches of the training split; None without data.
+        optimizer: returns a new optimizer of a model's parameters, as training would use it; None without training.
     """
 
     seed: int
@@ -48,6 +49,7 @@ class ProbeContext:
     task: Task = field(default_factory=partial(find_task, "classification"))
     loss_fn: LossFunction | None = None
     real_batches: RealBatchSource | None = None
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss of a batch, 0-dim.

@@ -128,6 +128,7 @@ PROBES: Registry[ProbeTraits] = Registry(
     "probe",
     {
         "batch_norm_magnification": "initbench.probes.batch_norm_magnification",
+        "coordinates": "initbench.probes.coordinates",
         "gradient_deviation": "initbench.probes.gradient_deviation",
         "gradient_norm": "initbench.probes.gradient_norm",
         "gradient_quotient": "initbench.probes.gradient_quotient",

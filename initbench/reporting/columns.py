@@ -109,6 +109,17 @@ CATALOGUE = {
     "stable": Column("Largest\nstable rate", "quotient"),
     "ratio": Column("Ratio", "quotient"),
     "open_seeds": Column("Seeds whose largest stable\nrate is the largest tried", "count"),
+    # transfer
+    "exponent": Column("Exponent of\nthe best rate", "coefficient"),
+    "at_edge": Column("At edge", "count"),
+    "at": Column("Size", "quotient"),
+    "optima.value_median": Column("Best rate,\ngeometric mean", "quotient"),
+    # scaling
+    "layer": Column("Layer", "text"),
+    "activation": Column("Outputs at the start,\nexponent", "coefficient"),
+    "activation_verdict": Column("", "text"),
+    "change": Column("Change,\nexponent", "coefficient"),
+    "change_verdict": Column("", "text"),
     # tunability
     "chosen": Column("{Setting} chosen\n(seeds)", "text"),
     "edge": Column("at the edge\nof what was tried", "text"),

@@ -15,8 +15,10 @@ from initbench.reporting.questions.overview import overview
 from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.protocols import protocols
 from initbench.reporting.questions.published import published
+from initbench.reporting.questions.scaling import scaling
 from initbench.reporting.questions.stable_rates import stable_rates
 from initbench.reporting.questions.training import training_curves
+from initbench.reporting.questions.transfer import transfer
 from initbench.reporting.questions.tunability import tunability
 from initbench.reporting.questions.tuner_steps import tuner_steps
 from initbench.reporting.questions.tuning import tuning
@@ -35,8 +37,10 @@ __all__ = [
     "predict",
     "protocols",
     "published",
+    "scaling",
     "stable_rates",
     "training_curves",
+    "transfer",
     "tunability",
     "tuner_steps",
     "tuning",
@@ -44,10 +48,10 @@ __all__ = [
     "workloads",
 ]
 _ON_PAGE = (
-    *(claims, published, compare, protocols, tunability, stable_rates, predict),
-    *(cost, training_curves, depth_profile, tuning, layers, divergence, variance, workloads),
+    *(claims, published, compare, protocols, tunability, stable_rates, transfer, predict),
+    *(cost, training_curves, depth_profile, scaling, tuning, layers, divergence, variance, workloads),
 )
-_ABOUT_OUTCOMES = {compare, protocols, tunability, stable_rates, predict, divergence, variance}
+_ABOUT_OUTCOMES = {compare, protocols, tunability, stable_rates, transfer, predict, divergence, variance}
 
 
 def every_answer(results: Results) -> Iterator[Answer]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from initbench.errors import InitbenchError
+from initbench.statistics.intervals import Estimate, mean_estimate
 
 
 class Exponent(NamedTuple):
@@ -21,6 +22,26 @@ class Exponent(NamedTuple):
 
     value: float
     standard_error: float
+
+
+def exponent_over_seeds(sizes: Sequence[float], values: ArrayLike) -> Estimate:
+    """Return the mean over seeds of each seed's exponent, with Student's interval.
+
+    Args:
+        sizes: such as widths, (sizes,); at least two different ones.
+        values: (sizes, seeds), finite and above 0.
+
+    Raises:
+        InitbenchError: as `exponent`.
+    """
+    known = np.asarray(values, dtype=float)
+    if len(set(sizes)) < 2 or not (np.isfinite(known).all() and (known > 0).all()):
+        raise InitbenchError(
+            "an exponent needs two sizes and finite values above 0: a layer that has not moved has none"
+        )
+    x, y = np.log2(np.asarray(sizes, dtype=float)), np.log2(known)
+    centred = x - x.mean()
+    return mean_estimate(centred @ y / (centred @ centred))
 
 
 def exponent(sizes: Sequence[float], values: ArrayLike) -> Exponent:

@@ -1,7 +1,7 @@
 """Coordinate check: with µP, what training changes in each layer does not depend on the width; as standard, it grows.
 
-The change is the RMS of Δ = h(t) − h(0) on the training batch, which is the same at each step. Heads and queries start
-at 0, so hidden layers first move in step 2 (Yang et al., Tensor Programs V, 2022, appendix D).
+The probe `coordinates` measures it, in float64. Heads and queries start at 0, so hidden layers first move in step 2
+(Yang et al., Tensor Programs V, 2022, appendix D).
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import pytest
 import timm
 import torch
 from small_gpt import gpt
-from torch import nn
 
 from initbench.errors import InitbenchError
 from initbench.initializers.initialize import initialize
+from initbench.inputs import Inputs
+from initbench.probes.context import ProbeContext
+from initbench.registry import PROBES
 from initbench.statistics.exponents import exponent
+from initbench.tasks import find_task
 from initbench.training.optimizer import Multipliers, make_optimizer, make_parameter_groups
 from initbench.training.recipe import Recipe
 
-WIDTHS, SEEDS, STEPS, HEAD = [32, 64, 128, 256], range(3), 2, 16
+WIDTHS, SEEDS, HEAD = [32, 64, 128, 256], range(3), 16
 VOCABULARY, CONTEXT, CLASSES = 64, 16, 10
 RATES = {"adam": 2e-3, "sgd": 0.1}
 SMALL_RATES = {"adam": 1e-4, "sgd": 0.005}  # large ones end the growth of the standard parametrization
@@ -36,43 +39,30 @@ def vision_transformer(width):
     )
 
 
-def batch_of(kind, seed):
-    generator = torch.Generator().manual_seed(seed)
-    if kind == "gpt":
-        return torch.randint(VOCABULARY, (2, 8, CONTEXT), generator=generator).unbind()
-    images = torch.randn(8, 3, 32, 32, dtype=torch.float64, generator=generator)
-    return images, torch.randint(CLASSES, (8,), generator=generator)
-
-
+# The later hidden layers are the outputs of attentions and feed-forwards, and their blocks; then the head.
 KINDS = {
-    "gpt": (language_model, ["h.0", "h.0.attn", "h.0.mlp", "h.1", "h.1.attn", "h.1.mlp", "lm_head"]),
-    "vit": (vision_transformer, ["blocks.0.mlp", "blocks.0", "blocks.1.attn", "blocks.1.mlp", "blocks.1", "head"]),
+    "gpt": (
+        (language_model, Inputs((CONTEXT,), VOCABULARY), VOCABULARY, "language_modelling"),
+        ["h.0.attn.c_proj", "h.0.mlp.c_proj", "h.0", "h.1.attn.c_proj", "h.1.mlp.c_proj", "h.1", "lm_head"],
+    ),
+    "vit": (
+        (vision_transformer, Inputs((3, 32, 32)), CLASSES, "classification"),
+        ["blocks.0.mlp.fc2", "blocks.0", "blocks.1.attn.proj", "blocks.1.mlp.fc2", "blocks.1", "head"],
+    ),
 }
 
 
-def outputs_of(model, layers, inputs):
-    """The outputs of the model, and those of named layers."""
-    found = {}
-    hooks = [
-        model.get_submodule(name).register_forward_hook(lambda *call, name=name: found.update({name: call[2]}))
-        for name in layers
-    ]
-    outputs = model(inputs)
-    for hook in hooks:
-        hook.remove()
-    return outputs, found
-
-
-def changes(kind, initializer, width, seed, optimizer, lr, arguments):
-    make, layers = KINDS[kind]
+def changes(kind, initializer, width, seed, optimizer, lr, arguments, steps=2):
+    (make, inputs, outputs, task), _ = KINDS[kind]
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = make(width).double().eval()
-    inputs, targets = batch_of(kind, seed)
+        model = make(width).double()
     record = initialize(
         model,
         initializer,
-        inputs=inputs[:1],
+        inputs=inputs,
+        num_classes=outputs,
+        task=task,
         seed=seed,
         training_optimizer=(optimizer, lr),
         embedding_std=0.5,
@@ -82,15 +72,15 @@ def changes(kind, initializer, width, seed, optimizer, lr, arguments):
     declared = Multipliers(
         record.learning_rate_multipliers, record.weight_decay_multipliers, record.epsilon_multipliers
     )
-    stepper = make_optimizer(make_parameter_groups(model, recipe, declared), recipe)
-    _, before = outputs_of(model, layers, inputs)
-    for _ in range(STEPS):
-        stepper.zero_grad()
-        outputs = model(inputs)
-        nn.functional.cross_entropy(outputs.flatten(0, -2), targets.flatten()).backward()
-        stepper.step()
-    _, after = outputs_of(model, layers, inputs)
-    return {name: (after[name] - before[name]).square().mean().sqrt().item() for name in layers}
+    context = ProbeContext(
+        seed,
+        inputs,
+        outputs,
+        find_task(task),
+        optimizer=lambda trained: make_optimizer(make_parameter_groups(trained, recipe, declared), recipe),
+    )
+    probe = PROBES.get("coordinates").build({"data": "random", "batch_size": 8, "steps": steps})
+    return probe(model, context)["change"].values
 
 
 @cache
@@ -113,21 +103,22 @@ def of_mup(kind, optimizer):
 def test_with_mup_the_changes_do_not_depend_on_the_width(kind, optimizer):
     """Limits for widths of 32 to 256, where finite-width corrections remain: .1, and .15 for logits.
 
-    With SGD also .15 for the vision transformer, whose queries are not 0: scores shrink with the width at first.
+    Three seeds leave an error of .05. For the vision transformer with SGD, 18 seeds give slopes of 0 to .02 in these
+    layers, and sets of three of them up to .11 on both sides.
     """
     *hidden, head = KINDS[kind][1]
     found = of_mup(kind, optimizer)
-    limit = 0.15 if (kind, optimizer) == ("vit", "sgd") else 0.1
-    assert {name: found[name].value for name in hidden} == pytest.approx(dict.fromkeys(hidden, 0.0), abs=limit)
+    assert {name: found[name].value for name in hidden} == pytest.approx(dict.fromkeys(hidden, 0.0), abs=0.1)
     assert found[head].value == pytest.approx(0.0, abs=0.15)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "optimizer"), [("gpt", "adam"), ("gpt", "sgd"), ("vit", "adam")])
 def test_in_the_standard_parametrization_they_grow(kind, optimizer):
-    """For each hidden layer behind the first, the intervals of ± 2 standard errors are apart.
+    """For each later hidden layer, the intervals of ± 2 standard errors are apart.
 
-    The vision transformer with SGD is left out, because its changes do not grow up to width 256: slopes of -.08 to 0.
+    The vision transformer with SGD is left out. Up to width 256 its first layer's change, which shrinks as width^-.4,
+    is most of what moves the layers behind it: slopes of -.1 to .1. With its first layers frozen they are .4 to .5.
     """
     standard = exponents(kind, "lecun", optimizer, SMALL_RATES[optimizer])
     ours = of_mup(kind, optimizer)
@@ -137,10 +128,18 @@ def test_in_the_standard_parametrization_they_grow(kind, optimizer):
         )
 
 
-def test_a_layer_that_nothing_has_moved_has_no_exponent(monkeypatch):
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_the_base_width_mup_is_the_standard_parametrization_bit_for_bit(kind, optimizer):
+    arguments = {"base_width": 32, "attention_heads": "more"}
+    ours = changes(kind, "mup", 32, 0, optimizer, RATES[optimizer], arguments)
+    assert ours == changes(kind, "lecun", 32, 0, optimizer, RATES[optimizer], {})
+    assert min(ours.values()) > 0
+
+
+def test_a_layer_that_nothing_has_moved_has_no_exponent():
     """After one step from heads of 0, hidden layers have not moved at all."""
-    monkeypatch.setitem(globals(), "STEPS", 1)
-    found = changes("gpt", "mup", 32, 0, "adam", 1e-3, ARGUMENTS)
+    found = changes("gpt", "mup", 32, 0, "adam", 1e-3, ARGUMENTS, steps=1)
     assert found["h.1"] == 0
     assert found["lm_head"] > 0
     with pytest.raises(InitbenchError, match="a layer that has not moved has none"):

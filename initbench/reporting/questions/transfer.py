@@ -1,0 +1,177 @@
+"""Does the best learning rate depend on the size of the network?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from initbench.reporting.answer import Answer
+from initbench.reporting.charts.figure import Figure
+from initbench.reporting.charts.lines import number, value_panel
+from initbench.reporting.file_names import file_names
+from initbench.reporting.questions.line_figures import drawn, in_words
+from initbench.reporting.results import Results, as_results
+from initbench.reporting.searches import tries
+from initbench.reporting.sentence import Sentence, say
+from initbench.reporting.sized_networks import SizedNetwork, sized_networks
+from initbench.reporting.sizes import plain_words
+from initbench.reporting.tables import table_of
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.optima import Optimum, optimum, transfer_exponent
+from initbench.statistics.rates import best_at_rates
+
+_NOTE = (
+    "At each seed, the best rate is the minimum of a parabola in log(rate) through the best rate tried and its "
+    "neighbours. The exponent b of the best rate ∝ size^b is the mean over seeds of each seed’s slope, with its 95 % "
+    "interval. At edge: searches whose best rate is the smallest or the largest tried, so that the true one may lie "
+    "beyond."
+)
+
+
+class Transfer(NamedTuple):
+    """How best rates change with the size of networks.
+
+    Attributes:
+        optima: a row for each network, treatment and size: ``value_median``, the geometric mean of the seeds' best
+            rates, with the smallest and the largest; ``at_edge``: how many are at the edge of what was tried.
+        exponents: a row for each network and treatment: ``exponent`` with its interval; ``at_edge``; ``edges``:
+            ``smallest``, ``largest`` or both.
+    """
+
+    optima: pd.DataFrame
+    exponents: pd.DataFrame
+
+
+def transfer(results: Results | str | Path) -> Answer | None:
+    """Return how best rates change with the size; None unless a suite tunes the rate of networks of several sizes.
+
+    Args:
+        results: as from `read_results`, or a suite's folder.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read.
+    """
+    results = as_results(results)
+    if results.tune is None or not results.tune.has_rate:
+        return None
+    networks = sized_networks(results)
+    optima = pd.DataFrame([row for network in networks for row in _optima(network, results)])
+    if not len(optima):
+        return None
+    keys = ["family", "size", "treatment"]
+    rows = [
+        dict(zip(keys, cell, strict=True)) | row
+        for cell, own in optima.groupby(keys, sort=False)
+        for row in _exponents(own)
+    ]
+    if not rows:
+        return None
+    facts = Transfer(optima.drop(columns="each"), pd.DataFrame(rows))
+    show = "family treatment exponent seeds at_edge"
+    tables = [table_of(results, "transfer", "The best rate’s exponent in the size", facts.exponents, show, _NOTE)]
+    show = "family treatment at value_median value_smallest value_largest seeds at_edge"
+    tables.append(table_of(results, "optima", "Best rates by size", facts.optima, show))
+    figures, left = _figures(facts.optima, results)
+    question = "Does the best learning rate depend on the size of the network?"
+    return Answer("transfer", question, list(_sentences(facts.exponents, results)), tables, figures, left, facts)
+
+
+def _optima(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]:
+    every = best_at_rates(tries(results))
+    for workload, size in network.sizes.items():
+        cells = every[every["workload"] == workload].groupby("treatment", sort=False)
+        for treatment, own in cells:
+            by_seed = [optimum(seed["rate"], seed["outcome"]) for _, seed in own.groupby("seed", sort=True)]
+            each = [one for one in by_seed if one is not None]
+            if not each:
+                continue
+            rates = [one.rate for one in each]
+            yield {
+                "family": network.label,
+                "size": network.argument,
+                "treatment": treatment,
+                "at": size,
+                "value_median": math.exp(float(np.mean(np.log(rates)))),
+                "value_smallest": min(rates),
+                "value_largest": max(rates),
+                "seeds": len(each),
+                "at_edge": sum(bool(one.edge) for one in each),
+                "each": each,
+            }
+
+
+def _exponents(own: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    optima: dict[float, list[Optimum]] = dict(zip(own["at"], own["each"], strict=True))
+    if len(optima) < 2:
+        return
+    found = transfer_exponent(optima)
+    edges = {one.edge for each in optima.values() for one in each} - {""}
+    yield {
+        "exponent": found.value,
+        "exponent_low": found.low,
+        "exponent_high": found.high,
+        "seeds": found.n,
+        "at_edge": int(own["at_edge"].sum()),
+        "searches": int(own["seeds"].sum()),
+        "edges": " or ".join(sorted(edges, reverse=True)),
+    }
+
+
+def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
+    for row in exponents.to_dict("records"):
+        family, size = str(row["family"]), str(row["size"])
+        found = Estimate(row["exponent"], row["exponent_low"], row["exponent_high"], row["seeds"])
+        if verb := {1: "grows", -1: "falls"}.get(found.side()):
+            text = f"the best rate {verb} as {size} to the power {{exponent}}"
+        else:
+            text = f"the best rate was not found to depend on the {size}: its exponent is {{exponent}}"
+        if row["at_edge"]:
+            wider = {"smallest": "smaller", "largest": "larger"}.get(row["edges"], "smaller and larger")
+            text += f"; but in {row['at_edge']} of {row['searches']} searches it is the {row['edges']} rate tried"
+            text += f": try {wider} ones"
+        yield say(
+            f"On {{family!b}} with {{name!b}}, {text}.",
+            is_open=bool(row["at_edge"]) or not found.has_interval,
+            family=results.labels.names([], [family]).workload(family),
+            name=results.names.treatment(row["treatment"]),
+            exponent=plain_words(found, "{:+.2f}"),
+        )
+
+
+def _place(row: Mapping[Any, Any]) -> str:
+    return f"{row['size']} {row['at']:g}"
+
+
+def _figures(optima: pd.DataFrame, results: Results) -> tuple[list[Figure], list[str]]:
+    shown, colours = in_words(optima, results)
+    shown = shown.assign(network=shown["family"].str.cat(shown["size"], sep=" · "))
+    labels, left = drawn(shown, "network", "optima.csv")
+    files, figures = file_names(labels, "transfer-"), []
+    for label in labels:
+        own = shown[shown["network"] == label]
+        family, size = str(own["family"].iloc[0]), str(own["size"].iloc[0])
+        panel = value_panel(
+            own,
+            "at",
+            size,
+            "best learning rate",
+            colours,
+            log_x=True,
+            log_y=True,
+            place=_place,
+        )
+        if panel is not None:
+            where = results.labels.names([], [family]).workload(family)
+            title = f"Best learning rate by {size}: {where}"
+            texts = [
+                f"{row['treatment']} at {size} {row['at']:g} {number(row['value_median'])}"
+                for row in own.to_dict("records")
+            ]
+            alt = f"{title}. Geometric means over the seeds: {'; '.join(texts)}."
+            figures.append(Figure(files[label], title, alt, panel, subject=where))
+    return figures, left
