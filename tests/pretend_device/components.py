@@ -79,7 +79,8 @@ SUITES = {
         "dataset": TEXT,
         "architectures": GPT | {"dropout": 0.1},
         "initializers": [{"name": "gpt2", "std": 0.1, "residual": "zero"}, METAINIT, GRADINIT, LSUV]
-        + [{"name": name, "embedding_std": 0.1} for name in ("kaiming", "xavier", "orthogonal", "zero")],
+        + [{"name": name, "embedding_std": 0.1} for name in ("kaiming", "xavier", "orthogonal", "zero")]
+        + ["fairseq", "fairseq_0_9"],
     },
     "probes_of_gpt": {
         "dataset": TEXT,
