@@ -91,6 +91,7 @@ SCHEMES: Registry[SchemeTraits] = Registry(
     "scheme",
     {
         "channel_bias": "initbench.schemes.channel_bias",
+        "deepnorm": "initbench.schemes.deepnorm",
         "fixup": "initbench.schemes.fixup",
         "skipinit": "initbench.schemes.skipinit",
         "weight_norm": "initbench.schemes.weight_norm",
@@ -269,6 +270,7 @@ def register_scheme(
     keeps_function: bool = False,
     brings_biases: bool = False,
     includes: str | None = None,
+    example: Mapping[str, Any] | None = None,
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register a scheme: a function of ``model`` and ``structure`` that returns the model with the scheme's parts.
@@ -287,6 +289,7 @@ def register_scheme(
             Architectures with an argument ``conv_bias`` then refuse it.
         includes: another scheme, all of whose parts it has; initializers that need the other scheme run on it if a
             suite asks for it.
+        example: an architecture with arguments, as in a suite, that the scheme fits; ``timm/resnet18`` if not given.
         reference: the paper.
 
     Raises:
@@ -294,9 +297,10 @@ def register_scheme(
     """
     if name == STANDARD:
         raise InitbenchError("scheme 'standard': the name says that there is no scheme")
-    return SCHEMES.register(
-        name, version, SchemeTraits(instead_of_norm, keeps_function, brings_biases, includes, reference)
+    traits = SchemeTraits(
+        instead_of_norm, keeps_function, brings_biases, includes, example or {"name": "timm/resnet18"}, reference
     )
+    return SCHEMES.register(name, version, traits)
 
 
 def register_task(name: str, version: int = 1, *, reference: str = "") -> Callable[[TaskClass], TaskClass]:

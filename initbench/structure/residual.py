@@ -136,6 +136,7 @@ class ResidualBranch:
         parameters: all parameters that the branch reads, in the order in which they are first used.
         scales: whether the branch's result is a linear map of the outputs of `ends`, without a norm, bias, activation
             or gate computed from the input behind them.
+        norm: the normalization that alone receives the sum, as in post-norm networks; None if there is none.
     """
 
     block: str
@@ -148,6 +149,7 @@ class ResidualBranch:
     follows: tuple[str, ...] = ()
     parameters: tuple[str, ...] = field(default=(), compare=False, repr=False)
     scales: bool = field(default=True, compare=False, repr=False)
+    norm: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def stage(self) -> str:
@@ -286,7 +288,12 @@ class _Finder:
             self._follows(other),
             tuple(dict.fromkeys(n for node in side.nodes for source in node.sources for n in source.parameters)),
             all(map(_is_linear, behind)),
+            self._norm_after(addition),
         )
+
+    def _norm_after(self, addition: Node) -> str | None:
+        receivers = {node.module for node in self._consumers.get(addition, [])}
+        return receivers.pop() if len(receivers) == 1 and receivers <= self._norms else None
 
     def _gates(self, behind: list[Node]) -> Iterator[str]:
         """Yield the parameters that nodes multiply by, leaving out norms."""
