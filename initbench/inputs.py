@@ -10,6 +10,9 @@ from typing import Any, Self
 from initbench.arguments import check_optional_count
 from initbench.errors import ArgumentError
 
+PAD = 0  # fills sentences up to the longest of a batch; no loss counts it
+END = 1  # ends each sentence, and starts the decoder, as in fairseq
+
 
 @dataclass(frozen=True)
 class Inputs:
