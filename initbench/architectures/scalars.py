@@ -1,4 +1,4 @@
-"""Learnable scalars that schemes add to networks: multipliers and biases."""
+"""Scalars that schemes add to networks: multipliers and biases."""
 
 from __future__ import annotations
 
@@ -23,6 +23,25 @@ class ScalarMultiplier(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of the shape of `x`."""
         return self.scale * x
+
+
+class ConstantMultiplier(nn.Module):
+    """Multiplies its input by a fixed number.
+
+    Args:
+        factor: the number.
+    """
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor of the shape of `x`."""
+        return self.factor * x
+
+    def extra_repr(self) -> str:
+        return f"{self.factor:g}"
 
 
 class ScalarBias(nn.Module):

@@ -140,11 +140,12 @@ def _suite_lines(component: Component[Any], arguments: list[dict[str, Any]]) -> 
     if component.kind not in _SECTIONS:
         return ""
     name = component.name
-    if component.kind == "scheme":  # a model with everything that a scheme may look for
-        return _SECTIONS["scheme"].format(_yaml({"name": "timm/resnet18", "scheme": name}))
+    values = {a["name"]: f"<{a['type']}>" if a["required"] else a["default"] for a in arguments}
+    if component.kind == "scheme":
+        scheme = {"name": name, **values} if values else name
+        return _SECTIONS["scheme"].format(_yaml({**component.traits.example, "scheme": scheme}))
     if name.endswith("/*"):
         name = name.removesuffix("*") + (component.traits.example or "NAME")
-    values = {a["name"]: f"<{a['type']}>" if a["required"] else a["default"] for a in arguments}
     entry = {"name": name, **values}
     return _SECTIONS[component.kind].format(_yaml(entry if values else name))
 

@@ -2,7 +2,8 @@
 
 Bare keys are ``architecture``, ``initializer``, ``dataset`` (names), ``scheme``, ``seed`` and the architecture's
 arguments; others are dotted: ``initializer.steps``, ``recipe.lr``, ``dataset.image_size``, ``initializer.base`` (a
-name) and ``initializer.base.gain``. A list matches any of its values.
+name), ``initializer.base.gain``, and arguments of schemes that are not at their defaults, ``scheme.alpha``. A list
+matches any of its values.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ Condition = dict[str, Any]
 _COMPONENTS = ("architecture", "initializer", "dataset")
 
 
-def properties(architecture: Mapping[str, Any], scheme: str, seed: int, *parts: Mapping[str, Any]) -> dict[str, Any]:
+def properties(
+    architecture: Mapping[str, Any], scheme: Mapping[str, Any], seed: int, *parts: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the properties of a trial that conditions can use, defaults included.
 
     Args:
         architecture: its arguments, which conditions name without their kind.
-        scheme: of the trial.
+        scheme: the properties of the trial's scheme.
         seed: of the trial.
         parts: the properties of its components and of its recipe, by their complete names.
     """
     # An architecture's argument that is called `seed` or `scheme` has only its dotted name.
-    found = {**architecture, "scheme": scheme, "seed": seed}
+    found = {**architecture, **scheme, "seed": seed}
     for part in parts:
         found |= part
     return found
@@ -38,7 +41,8 @@ def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `properties` of a trial's spec as plain data, as in a record."""
     components = [component_properties(kind, spec[kind]["name"], spec[kind]["arguments"]) for kind in _COMPONENTS]
     recipe = {f"recipe.{name}": value for name, value in spec["recipe"].items()}
-    return properties(spec["architecture"]["arguments"], spec["scheme"], spec["seed"], *components, recipe)
+    scheme = component_properties("scheme", spec["scheme"], spec.get("scheme_arguments", {}))
+    return properties(spec["architecture"]["arguments"], scheme, spec["seed"], *components, recipe)
 
 
 def component_properties(kind: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,8 +58,13 @@ def component_properties(kind: str, name: str, arguments: Mapping[str, Any]) -> 
 
 
 def kind_of(key: str) -> str:
-    """Return the subject of a condition's key: ``recipe`` for ``recipe.lr``, ``architecture`` for ``norm``."""
+    """Return the subject of a condition's key: ``recipe`` for ``recipe.lr``, ``architecture`` for ``norm``.
+
+    A scheme is written in the entry of an architecture.
+    """
     head, dot, _ = key.partition(".")
+    if head == "scheme":
+        return "architecture"
     return head if dot or head in {*_COMPONENTS, "seed"} else "architecture"
 
 

@@ -103,7 +103,16 @@ def architecture_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
     labels = component_labels(
         [s["architecture"] for s in specs], [ignored_arguments(s, "architecture") for s in specs], ALWAYS
     )
-    return [with_scheme(label, s["scheme"]) for label, s in zip(labels, specs, strict=True)]
+    return [with_scheme(label, scheme_label(s)) for label, s in zip(labels, specs, strict=True)]
+
+
+def scheme_of(spec: Mapping[str, Any]) -> Component:
+    """Return the scheme of a spec with its arguments that are not at their defaults."""
+    return Component(spec["scheme"], Key(spec.get("scheme_arguments", {})))
+
+
+def scheme_label(spec: Mapping[str, Any]) -> str:
+    return component_label(scheme_of(spec))
 
 
 def with_scheme(label: str, scheme: str) -> str:
@@ -144,7 +153,7 @@ class Labels:
 
     def workload(self, key: Key) -> str:
         """Return a workload's label: ``wrn[depth=28, width=1] + fixup · digits · lr=0.1``."""
-        parts = [architecture_label(key) or (f"scheme {key['scheme']}" if "scheme" in key else "")]
+        parts = [architecture_label(key) or (f"scheme {_scheme(key)}" if "scheme" in key else "")]
         parts += [component_label(key.component("dataset")) if "dataset" in key else "", _recipe(key)]
         parts += [component_label(key.component("initializer")) if "initializer" in key else "", key.get("metric", "")]
         label = " · ".join(filter(None, parts)) or "all trials"
@@ -171,7 +180,9 @@ class Labels:
                 yield list(key.below(factor).items())
             elif factor in COMPONENTS:
                 yield [("", key.component(factor))]
-            elif factor in key and (kind == "scheme" or kind not in self.compare):
+            elif factor == "scheme" and factor in key:
+                yield [(factor, key.component(factor))]
+            elif factor in key and kind not in self.compare:
                 yield [(argument if argument and self._last[argument] == 1 else factor, key[factor])]
             else:
                 yield []
@@ -206,7 +217,11 @@ def architecture_label(key: Key) -> str:
     """Return ``wrn[depth=28, width=1] + fixup`` of a workload; empty if architectures are compared."""
     if "architecture" not in key:
         return ""
-    return with_scheme(component_label(key.component("architecture")), key.get("scheme", "standard"))
+    return with_scheme(component_label(key.component("architecture")), _scheme(key) or "standard")
+
+
+def _scheme(key: Key) -> str:
+    return component_label(key.component("scheme")) if "scheme" in key else ""
 
 
 def _recipe(key: Key) -> str:
@@ -374,14 +389,14 @@ def _workload_words(keys: Mapping[str, Key]) -> tuple[dict[str, tuple[str, dict[
 def _head(label: str, key: Key) -> _Head:
     for factor in ("architecture", "scheme", "dataset", "recipe", "initializer"):
         if factor == "scheme" and factor in key:
-            return _Head(factor, f"scheme {key[factor]}", Key())
+            return _Head(factor, f"scheme {_scheme(key)}", Key())
         if factor == "recipe" and key.below(factor):
             return _Head(factor, _recipe(key), Key())
         if factor in key:
             component = key.component(factor)
             nested = {a: value for a, value in component.arguments.items() if isinstance(value, Component)}
             name = component_label(Component(component.name, Key(nested)))
-            scheme = key.get("scheme", "") if factor == "architecture" else ""
+            scheme = _scheme(key) if factor == "architecture" else ""
             return _Head(factor, name, component.arguments.without(*nested), scheme)
     return _Head("", label, Key())
 

@@ -18,6 +18,7 @@ from initbench.comparing.labels import (
     ignored_arguments,
     ignored_keys,
     nested_components,
+    scheme_of,
     shown_components,
     tuned_keys,
     with_contents,
@@ -115,7 +116,7 @@ def _factor(factor: str, specs: Sequence[Spec], compare: Sequence[str]) -> Seque
     """Return the contribution of one factor to each treatment; empty for a trial that lacks it."""
     kind, _, argument = factor.partition(".")
     if kind == "scheme":
-        return [{"scheme": spec["scheme"]} for spec in specs]
+        return [scheme_of(spec).under(kind) for spec in specs]
     components = [_component(spec, kind) for spec in specs]
     if not argument:
         # Only initializers lose the values that a rule or a search sets: a tuner with other steps on one network
@@ -159,7 +160,7 @@ def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatmen
         return [component.under(kind) for component in shown]
 
     schemes = [
-        {} if compared or spec["scheme"] == "standard" else {"scheme": spec["scheme"]}
+        {} if compared or spec["scheme"] == "standard" else scheme_of(spec).under("scheme")
         for spec, compared in zip(specs, scheme_in_treatment, strict=True)
     ]
     datasets = values("dataset")

@@ -164,6 +164,7 @@ def _build(spec: TrialSpec, dataset: Dataset) -> nn.Module:
     return create_model(
         spec.architecture.name,
         scheme=spec.scheme,
+        scheme_arguments=spec.scheme_arguments,
         inputs=dataset.inputs,
         num_classes=dataset.outputs,
         seed=spec.stream_seed,

@@ -13,8 +13,10 @@ from torch import nn
 from initbench.errors import InitializationError
 from initbench.initializers.context import InitializationContext
 from initbench.initializers.distribution import WeightLayer, weight_layers
+from initbench.structure import stacks
 from initbench.structure.find import Structure
 from initbench.structure.residual import ResidualBranch, scalar_gate
+from initbench.structure.stacks import Stack
 
 
 def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
@@ -33,6 +35,13 @@ def required_branches(context: InitializationContext) -> tuple[ResidualBranch, .
         kind = type(context.model).__name__
         raise InitializationError(f"{context.record.initializer}: no residual branches are found in {kind}")
     return branches
+
+
+def transformer_stacks(context: InitializationContext) -> tuple[Stack, ...]:
+    try:
+        return stacks.transformer_stacks(context.structure)
+    except InitializationError as error:
+        raise InitializationError(f"{context.record.initializer}: {error}") from error
 
 
 def required_gates(model: nn.Module, branches: Iterable[ResidualBranch], scheme: str) -> list[str]:

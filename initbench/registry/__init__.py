@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from initbench.arguments import nearest
-from initbench.errors import InitbenchError
+from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
 from initbench.registry.component import Argument, Component, Factory, Registry
 from initbench.registry.initializer import INITIALIZERS, Initializer
@@ -61,6 +61,7 @@ __all__ = [
     "register_probe",
     "register_scheme",
     "register_task",
+    "scheme_arguments",
     "scheme_names",
 ]
 
@@ -91,6 +92,7 @@ SCHEMES: Registry[SchemeTraits] = Registry(
     "scheme",
     {
         "channel_bias": "initbench.schemes.channel_bias",
+        "deepnorm": "initbench.schemes.deepnorm",
         "fixup": "initbench.schemes.fixup",
         "skipinit": "initbench.schemes.skipinit",
         "weight_norm": "initbench.schemes.weight_norm",
@@ -165,6 +167,26 @@ def scheme_names(architecture: Component[Any]) -> tuple[str, ...]:
     It, or the scheme, may refuse when it is built.
     """
     return tuple(dict.fromkeys((STANDARD, *SCHEMES.names(), *architecture.traits.schemes)))
+
+
+def scheme_arguments(architecture: Component[Any], scheme: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a scheme's arguments that are not at their defaults, as plain data.
+
+    Raises:
+        ArgumentError: an argument, named ``scheme.ARGUMENT``, is unknown or of the wrong type, or the architecture
+            builds the scheme's network itself, which takes none.
+    """
+    if not arguments:
+        return {}
+    if scheme in {STANDARD, *architecture.traits.schemes}:
+        why = "is no scheme" if scheme == STANDARD else f"is built by {architecture.name} itself"
+        raise ArgumentError(f"{scheme} {why} and takes no arguments", f"scheme.{next(iter(arguments))}")
+    component = SCHEMES.get(scheme)
+    try:
+        plain = component.plain(component.resolve(arguments))
+    except ArgumentError as error:
+        raise ArgumentError(error.problem, f"scheme.{error.argument}") from error
+    return {name: value for name, value in plain.items() if name in arguments and value != component.defaults.get(name)}
 
 
 def register_initializer(
@@ -254,13 +276,14 @@ def register_scheme(
     keeps_function: bool = False,
     brings_biases: bool = False,
     includes: str | None = None,
+    example: Mapping[str, Any] | None = None,
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register a scheme: a function of ``model`` and ``structure`` that returns the model with the scheme's parts.
 
     The function may change the model and return it. ``structure`` is an `initbench.Structure` with the model's residual
-    branches. Further arguments are typed and have defaults; `initbench.rewrite` passes them on, and suites use the
-    defaults. A ValueError says why a model does not fit: the pair is then incompatible.
+    branches. Further arguments are typed and have defaults; `initbench.rewrite` and suites (``scheme: {name: mine,
+    argument: 2}``) pass them on. A ValueError says why a model does not fit: the pair is then incompatible.
 
     Args:
         name: the name in suites, initializers and architectures.
@@ -272,6 +295,7 @@ def register_scheme(
             Architectures with an argument ``conv_bias`` then refuse it.
         includes: another scheme, all of whose parts it has; initializers that need the other scheme run on it if a
             suite asks for it.
+        example: an architecture with arguments, as in a suite, that the scheme fits; ``timm/resnet18`` if not given.
         reference: the paper.
 
     Raises:
@@ -279,9 +303,10 @@ def register_scheme(
     """
     if name == STANDARD:
         raise InitbenchError("scheme 'standard': the name says that there is no scheme")
-    return SCHEMES.register(
-        name, version, SchemeTraits(instead_of_norm, keeps_function, brings_biases, includes, reference)
+    traits = SchemeTraits(
+        instead_of_norm, keeps_function, brings_biases, includes, example or {"name": "timm/resnet18"}, reference
     )
+    return SCHEMES.register(name, version, traits)
 
 
 def register_task(name: str, version: int = 1, *, reference: str = "") -> Callable[[TaskClass], TaskClass]:

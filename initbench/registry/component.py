@@ -50,7 +50,7 @@ class Argument:
 
 # Names that suites, `create_model`, `rewrite` and `initialize` use beside a component's own arguments.
 _RESERVED = {
-    "architecture": {"input_shape", "num_classes", "seed"},
+    "architecture": {"input_shape", "num_classes", "scheme_arguments", "seed"},
     "initializer": {
         *["batches", "input_shape", "inputs", "loss_fn", "num_classes", "real_batches", "seed", "task"],
         "training_optimizer",

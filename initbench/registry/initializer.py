@@ -16,6 +16,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
     {
         "completep": "initbench.initializers.completep",
         "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
+        "deepnorm": "initbench.initializers.deepnorm",
         "delta_orthogonal": "initbench.initializers.delta_orthogonal",
         "fairseq": "initbench.initializers.fairseq",
         "fairseq_0_9": "initbench.initializers.fairseq",

@@ -111,6 +111,7 @@ class SchemeTraits:
     keeps_function: bool = False
     brings_biases: bool = False
     includes: str | None = None
+    example: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""
 
 

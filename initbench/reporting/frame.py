@@ -24,6 +24,7 @@ from initbench.comparing.labels import (
     component_label,
     initializer_labels,
     nested_components,
+    scheme_label,
     tuned_keys,
 )
 from initbench.comparing.metrics import outcome_key, outcome_names
@@ -206,7 +207,7 @@ def _row(record: TrialRecord) -> dict[str, Any]:
         "status": record.status,
         "phase": spec["phase"],
         "architecture": spec["architecture"]["name"],
-        "scheme": spec["scheme"],
+        "scheme": scheme_label(spec),
         "dataset": spec["dataset"]["name"],
         "seed": spec["seed"],
         "outcome": record.metrics.get(key) if record.status == "finished" else None,

@@ -19,7 +19,7 @@ from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE
 from initbench.ledger.record import StoredComponent, StoredModel, checked
 from initbench.reporting.plain_data import plain_data
-from initbench.suite.spec import SCHEMA, TUNING_LABELS
+from initbench.suite.spec import SCHEMA
 
 if TYPE_CHECKING:
     from initbench.suite.part import Row
@@ -42,6 +42,7 @@ class _Cell(StoredModel):
     suite: str
     architecture: StoredComponent
     scheme: str
+    scheme_arguments: dict[str, Any] = Field(default={})
     initializer: StoredComponent
     dataset: StoredComponent
     recipe: dict[str, Any]
@@ -131,7 +132,7 @@ def incompatible_entries(refused: Iterable[Row]) -> list[dict[str, Any]]:
     for pair in refused:
         whole = pair.spec.model_dump(mode="json")
         spec = {key: value for key, value in whole.items() if key != "probes"}
-        new = _changed(spec, before) | {label: [] for label in TUNING_LABELS if label in before and label not in spec}
+        new = _changed(spec, before) | {key: type(before[key])() for key in before if key not in spec}
         if "recipe" in new:
             new["recipe"] = _changed(spec["recipe"], before.get("recipe", {}))
         entries.append({"spec": new, "reason": pair.reason})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from initbench.comparing.labels import is_component
+from initbench.comparing.labels import is_component, scheme_of
 from initbench.ledger import TrialRecord
 from initbench.reporting.results import Results
 from initbench.statistics.cells import spread
@@ -53,7 +53,7 @@ def base_of(cell: tuple[str, str], record: TrialRecord, results: Results) -> str
     alike = same.loc[same["rest"] == rest, ["treatment", "trial_id"]].drop_duplicates("treatment")
     for row in alike.to_dict("records"):
         other = results.by_id[row["trial_id"]].spec
-        if other["initializer"] in inner and other["scheme"] == record.spec["scheme"]:
+        if other["initializer"] in inner and scheme_of(other) == scheme_of(record.spec):
             return str(row["treatment"])
     return ""
 

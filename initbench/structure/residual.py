@@ -138,6 +138,7 @@ class ResidualBranch:
             or gate computed from the input behind them.
         linear_factors: the layers whose outputs are a factor of a product of two signals without an activation in
             between, such as the up projection of a gated linear unit (Shazeer, GLU Variants Improve Transformer, 2020).
+        norm: the normalization that alone receives the sum, as in post-norm networks; None if there is none.
     """
 
     block: str
@@ -151,6 +152,7 @@ class ResidualBranch:
     parameters: tuple[str, ...] = field(default=(), compare=False, repr=False)
     scales: bool = field(default=True, compare=False, repr=False)
     linear_factors: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    norm: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def stage(self) -> str:
@@ -290,7 +292,12 @@ class _Finder:
             tuple(dict.fromkeys(n for node in side.nodes for source in node.sources for n in source.parameters)),
             all(map(_is_linear, behind)),
             tuple(dict.fromkeys(_linear_factors(side))),
+            self._norm_after(addition),
         )
+
+    def _norm_after(self, addition: Node) -> str | None:
+        receivers = {node.module for node in self._consumers.get(addition, [])}
+        return receivers.pop() if len(receivers) == 1 and receivers <= self._norms else None
 
     def _gates(self, behind: list[Node]) -> Iterator[str]:
         """Yield the parameters that nodes multiply by, leaving out norms."""

@@ -129,6 +129,8 @@ class Compatibility:
             is_argument = isinstance(error, ArgumentError)
             reason = str(error) if is_argument else first_line(error) or type(error).__name__
             # The arguments work in the standard scheme, so the suite is right and the scheme does not fit.
+            if isinstance(error, ArgumentError) and _is_given_to_scheme(architecture, scheme, error.argument):
+                raise architecture.origin.argument_error(error) from error
             if scheme != STANDARD and not isinstance(self._model(architecture, data, STANDARD, dataset), Refusal):
                 fails = "" if is_argument else f" fails in scheme {scheme}"
                 return Refusal(f"{name}{fails}: {reason}", None)
@@ -149,6 +151,12 @@ def _is_given(architecture: Part, argument: str | None) -> bool:
     return any(document.has((*key, name)) for name in names)
 
 
+def _is_given_to_scheme(architecture: Part, scheme: str, argument: str | None) -> bool:
+    """Return whether a refused argument, ``scheme.ARGUMENT``, is one that the suite gives to its scheme."""
+    given = {f"scheme.{name}" for name in architecture.scheme_arguments}
+    return scheme == architecture.scheme and argument in given
+
+
 def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | None) -> tuple[nn.Module, Any]:
     """Return a model and its outputs for two samples; a deep network is replaced by its shallow one.
 
@@ -166,6 +174,7 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
     inputs, component, values = dataset.inputs, architecture.component, architecture.values
     shallow = component.shallow(values)
     values = {**values, **({} if shallow is None else shallow.arguments)}
+    arguments = architecture.scheme_arguments if scheme == architecture.scheme else {}
     kind = torch.float32 if inputs.vocabulary is None else torch.int64
     is_large = size is not None and size.bytes_of_shallow >= _LARGE
     places: list[AbstractContextManager[object]] = [*[torch.device("meta")] * is_large, nullcontext()]
@@ -173,7 +182,7 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
         place = places.pop(0)
         try:
             with random_state.forked(torch.get_default_device()), torch.no_grad(), place:
-                model = build_model(component, values, inputs, dataset.outputs, scheme)
+                model = build_model(component, values, inputs, dataset.outputs, scheme, arguments)
                 return model, tensor_of(model.eval()(torch.zeros(_SAMPLES, *inputs.shape, dtype=kind)))
         except ArgumentError:
             raise  # it would also be refused with values

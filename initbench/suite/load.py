@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,19 @@ from initbench.arguments import Key, dotted, nearest, show
 from initbench.claims.claim import Claim, Published
 from initbench.comparing.treatments import DEFAULT_COMPARE, factors
 from initbench.errors import ArgumentError, DataError, UnknownNameError
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, TASKS, Registry, scheme_names
-from initbench.suite.document import Document, read
+from initbench.registry import (
+    ARCHITECTURES,
+    DATASETS,
+    INITIALIZERS,
+    PROBES,
+    SCHEMES,
+    TASKS,
+    Component,
+    Registry,
+    scheme_arguments,
+    scheme_names,
+)
+from initbench.suite.document import Document, Origin, read
 from initbench.suite.overrides import override
 from initbench.suite.part import (
     Part,
@@ -185,7 +197,7 @@ def describe_datasets(suite: Suite) -> tuple[Part, ...]:
 def _section(
     document: Document, section: str, registry: Registry[Any], entries: Iterable[Entry], *, call: bool = True
 ) -> tuple[Part, ...]:
-    parts: dict[tuple[str, str | None], Part] = {}
+    parts: dict[tuple[str, str | None, str], Part] = {}
     for index, entry in enumerate(entries):
         key = entry_key(document, section, index)
         try:
@@ -193,22 +205,40 @@ def _section(
         except UnknownNameError as error:
             named = (*key, "name")
             raise document.error(named if named in document.lines else key, str(error)) from error
-        nested = component.initializer_arguments
+        nested: dict[str, Registry[Any]] = dict.fromkeys(component.initializer_arguments, INITIALIZERS)
+        if registry is ARCHITECTURES:
+            nested["scheme"] = SCHEMES
         for arguments, origin in cross(document, entry.model_extra or {}, key, component.takes_a_list, nested):
-            scheme = None
-            if registry is ARCHITECTURES and (scheme := arguments.pop("scheme", None)) is not None:
-                # A scheme that this architecture refuses is not an error: the pair is incompatible.
-                known = scheme_names(component)
-                if scheme not in known:
-                    hint = nearest(scheme, known, list_all=False) if isinstance(scheme, str) else ""
-                    problem = f"must be one of {', '.join(known)}; got {show(scheme)}{hint}"
-                    raise document.error((*key, "scheme"), problem)
+            written = arguments.pop("scheme", None) if registry is ARCHITECTURES else None
+            scheme = (None, {}) if written is None else _scheme(component, written, origin)
             part = part_of(component, arguments, origin, scheme=scheme, call=call)
-            same = (part.spec.model_dump_json(), part.scheme)
+            same = (part.spec.model_dump_json(), part.scheme, json.dumps(part.scheme_arguments, sort_keys=True))
             if same in parts:
                 raise document.error(key, f"the same {entry.name} is given twice in {section}")
             parts[same] = part
     return tuple(parts.values())
+
+
+def _scheme(architecture: Component[Any], written: Any, origin: Origin) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the name of a scheme and its arguments that are not at their defaults; `written` is a suite's value."""
+    arguments = {}
+    if isinstance(written, dict):
+        arguments = {argument: value for argument, value in written.items() if argument != "name"}
+        if "name" not in written:
+            problem = f"must be a name or a mapping {{name: ...}}, got {show(written)}"
+            raise origin.argument_error(ArgumentError(problem, "scheme"))
+    name = written["name"] if isinstance(written, dict) else written
+    known = scheme_names(architecture)
+    if name not in known:
+        hint = nearest(name, known, list_all=False) if isinstance(name, str) else ""
+        raise origin.argument_error(
+            ArgumentError(f"must be one of {', '.join(known)}; got {show(name)}{hint}", "scheme")
+        )
+    # A scheme that this architecture refuses is not an error: the pair is incompatible.
+    try:
+        return name, scheme_arguments(architecture, name, arguments)
+    except ArgumentError as error:
+        raise origin.argument_error(error) from error
 
 
 def _cross_recipes(document: Document, written: Mapping[str, Any]) -> tuple[RecipePart, ...]:

@@ -2,8 +2,8 @@
 
 A key is a path: ``recipe.epochs``. In a section of components (``architectures``, ``initializers``, ``probes``,
 ``dataset``) it applies to every entry whose component has the argument (``architectures.width``), or to the entries of
-one name (``initializers.metainit.steps``, ``initializers.metainit.base.gain``). In ``tune`` the keys contain dots:
-``tune.recipe.lr`` is its key ``recipe.lr``.
+one name (``initializers.metainit.steps``, ``initializers.metainit.base.gain``, ``architectures.gpt.scheme.alpha``). In
+``tune`` the keys contain dots: ``tune.recipe.lr`` is its key ``recipe.lr``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 from initbench.arguments import Key, nearest
 from initbench.errors import SuiteError, UnknownNameError
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, Registry
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, SCHEMES, STANDARD, Component, Registry
 from initbench.suite.document import Document, parse_value
 from initbench.suite.schema import DEFAULT_PROBES
 
 _DOTTED = "tune"
+_SCHEME = "scheme"
 _SECTIONS: dict[str, Registry[Any]] = {
     "architectures": ARCHITECTURES,
     "dataset": DATASETS,
@@ -89,7 +90,7 @@ class _Entries:
             if component is None or named not in {None, name}:
                 continue
             understood = True
-            arguments = [a.name for a in component.arguments] + ["scheme"] * (self.section == "architectures")
+            arguments = [a.name for a in component.arguments] + [_SCHEME] * (self.section == "architectures")
             known.update(arguments)
             if path[0] in arguments:
                 having[key] = component
@@ -114,16 +115,19 @@ class _Entries:
             document.replace((*key, name), value, self.option)
             return
         if name not in entry:
-            entry[name] = next(a.default for a in component.arguments if a.name == name)
+            entry[name] = next((a.default for a in component.arguments if a.name == name), STANDARD)
+        if name == _SCHEME and isinstance(entry[name], str):
+            entry[name] = {"name": entry[name]}
         nested = entry[name]
+        registry = SCHEMES if name == _SCHEME else INITIALIZERS
         places = [(*key, name, index) for index in range(len(nested))] if isinstance(nested, list) else [(*key, name)]
-        inner = {place: _component(INITIALIZERS, _name(_at(document, place))) for place in places}
+        inner = {place: _component(registry, _name(_at(document, place))) for place in places}
         having = {
             place: found
             for place, found in inner.items()
             if found is not None and path[1] in {a.name for a in found.arguments}
         }
-        if name not in component.initializer_arguments or not having:
+        if name not in {*component.initializer_arguments, _SCHEME} or not having:
             known = {a.name for found in inner.values() if found is not None for a in found.arguments}
             raise SuiteError(f"{component.name} has no {'.'.join(path)}{nearest(path[1], known)}", self.option)
         for place, found in having.items():

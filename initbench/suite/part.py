@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Self
 from initbench.arguments import Key, show, types_of
 from initbench.comparing.conditions import component_properties, properties
 from initbench.errors import ArgumentError, DataError, UnknownNameError
-from initbench.registry import INITIALIZERS, Component
+from initbench.registry import INITIALIZERS, Component, Registry
 from initbench.suite.document import Document, Origin
 from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
 from initbench.training.recipe import Recipe, checked_recipe
@@ -33,6 +33,7 @@ class Part:
         values: all its arguments, as its factory takes them; `spec` has them as plain data.
         scheme: for an architecture, the scheme in the suite; for an initializer, the scheme that it or its base needs;
             None for any.
+        scheme_arguments: for an architecture, the arguments of that scheme that are not at their defaults.
         described: for a dataset, its inputs and outputs; None if they are unknown without its files.
         absent: for a dataset whose files are absent, which file to put where.
         written: if a rule or a search has changed the part, the part as the suite writes it.
@@ -43,6 +44,7 @@ class Part:
     spec: ComponentSpec
     origin: Origin
     scheme: str | None = None
+    scheme_arguments: Mapping[str, Any] = field(default_factory=dict)
     described: DatasetSpec | None = None
     absent: DataError | None = None
     written: Part | None = None
@@ -100,8 +102,9 @@ class Row:
     @property
     def properties(self) -> dict[str, Any]:
         dataset, architecture, recipe, initializer = (part.properties for part in self.parts)
-        arguments = self.parts.architecture.spec.arguments
-        return properties(arguments, self.spec.scheme, self.spec.seed, architecture, initializer, dataset, recipe)
+        arguments, spec = self.parts.architecture.spec.arguments, self.spec
+        scheme = component_properties("scheme", spec.scheme, spec.scheme_arguments)
+        return properties(arguments, scheme, spec.seed, architecture, initializer, dataset, recipe)
 
 
 def part_of(
@@ -109,13 +112,14 @@ def part_of(
     arguments: Mapping[str, Any],
     origin: Origin,
     *,
-    scheme: str | None = None,
+    scheme: tuple[str | None, Mapping[str, Any]] = (None, {}),
     call: bool = True,
     written: Part | None = None,
 ) -> Part:
     """Return a component with its arguments, as a suite writes them, checked and its defaults filled in.
 
-    If `call`, its factory is called too, which may refuse them. See `Part` for `scheme` and `written`.
+    If `call`, its factory is called too, which may refuse them. `scheme` is that of an architecture with its arguments,
+    as in `Part`.
     """
     try:
         values = component.resolve(arguments)
@@ -123,9 +127,10 @@ def part_of(
             component.call(values)
     except ArgumentError as error:
         raise origin.argument_error(error) from error
-    needed = needed_scheme(component, values) if component.kind == "initializer" else scheme
+    if component.kind == "initializer":
+        scheme = (needed_scheme(component, values), {})
     spec = ComponentSpec(**component.spec(values))
-    return Part(component, values, spec, origin, needed, written=written)
+    return Part(component, values, spec, origin, *scheme, written=written)
 
 
 def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe:
@@ -148,24 +153,25 @@ def cross(
     arguments: Mapping[str, Any],
     key: Key,
     takes_a_list: Callable[[str], bool],
-    initializers: Collection[str] = (),
+    nested: Mapping[str, Registry[Any]] | None = None,
 ) -> list[tuple[dict[str, Any], Origin]]:
-    """Return every combination of the listed values, including the values of initializers among the arguments.
+    """Return every combination of the listed values, including the values within components among the arguments.
 
-    `key` is the entry's, `takes_a_list` says whether a list is a single value of the argument with a name, and
-    `initializers` are the names of arguments that are initializers.
+    `key` is the entry's, `takes_a_list` says whether a list is a single value of the argument with a name, and `nested`
+    has the registry of each argument that is a component.
     """
+    nested = nested or {}
     axes = []
     for name, value in arguments.items():
         values = _values(document, value, (*key, name), takes_a_list=takes_a_list(name))
-        if name in initializers:
-            values = [(at, made) for at, item in values for made in _inside(document, item, at)]
+        if name in nested:
+            values = [(at, made) for at, item in values for made in _inside(document, item, at, nested[name])]
         axes.append([(name, item) for item in values])
     if math.prod(map(len, axes)) > MOST_TRIALS:
         raise document.error(key, f"gives more than {MOST_TRIALS} combinations")
     crossed = []
     for combination in itertools.product(*axes):
-        listed = {name: at for name, (at, _) in combination if name in initializers}
+        listed = {name: at for name, (at, _) in combination if name in nested}
         crossed.append(({name: value for name, (_, value) in combination}, Origin(document, key, listed)))
     return crossed
 
@@ -184,12 +190,13 @@ def _values(document: Document, value: Any, key: Key, *, takes_a_list: bool) -> 
     return [((*key, index), item) for index, item in enumerate(value)]
 
 
-def _inside(document: Document, value: Any, key: Key) -> list[Any]:
-    """Return every combination within an initializer that is an argument; errors in it are reported later."""
+def _inside(document: Document, value: Any, key: Key, registry: Registry[Any]) -> list[Any]:
+    """Return every combination within a component that is an argument; errors in it are reported later."""
     try:
-        component = INITIALIZERS.get(value["name"])
+        component = registry.get(value["name"])
     except (TypeError, KeyError, AttributeError, UnknownNameError):
         return [value]
     arguments = {name: item for name, item in value.items() if name != "name"}
-    crossed = cross(document, arguments, key, component.takes_a_list, component.initializer_arguments)
+    inner = dict.fromkeys(component.initializer_arguments, INITIALIZERS)
+    crossed = cross(document, arguments, key, component.takes_a_list, inner)
     return [{"name": value["name"], **own} for own, _ in crossed]

@@ -187,7 +187,8 @@ def _scheme(parts: Parts) -> dict[str, Any]:
     asked, needed = parts.architecture.scheme, parts.initializer.scheme
     if asked is None and needed is not None:
         return {"scheme": needed, "scheme_named_by": ("initializer",)}
-    return {"scheme": asked or "standard", "scheme_named_by": ("suite",)}
+    arguments = dict(parts.architecture.scheme_arguments)
+    return {"scheme": asked or "standard", "scheme_arguments": arguments, "scheme_named_by": ("suite",)}
 
 
 def _rules(suite: Suite, rows: Sequence[Row]) -> list[Row]:

@@ -188,4 +188,5 @@ def _depth(trial: TrialSpec) -> float:
 def _beside_depth(trial: TrialSpec) -> str:
     """Return the architecture with its scheme, without a depth that is a number."""
     skipped = {"depth"} if isinstance(trial.architecture.arguments.get("depth"), int | float) else set()
-    return f"{trial.scheme} {trial.architecture.model_dump_json(exclude={'arguments': skipped})}"
+    network = trial.architecture.model_dump_json(exclude={"arguments": skipped})
+    return f"{trial.scheme} {trial.scheme_arguments} {network}"

@@ -30,6 +30,7 @@ Protocol = Literal["recipe", "shared", "own"]
 """The values at which the trials of a tuned suite are compared: see `TrialSpec.protocols`."""
 TUNING_LABELS = ("tuned", "protocols")
 """Labels that plain data have only if they are not empty."""
+_ABSENT_IF_EMPTY = {*TUNING_LABELS, "scheme_arguments"}
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 _REPLICATE = {"seed", "probes"}
 
@@ -87,6 +88,7 @@ class TrialSpec(BaseModel):
     Attributes:
         suite: the suite's name; a label.
         phase: ``search`` trials choose a learning rate and never open the test split.
+        scheme_arguments: the scheme's arguments that are not at their defaults.
         set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label.
         scheme_named_by: who asks for the scheme: the ``suite``, the ``initializer``, or both, if two entries of the
             suite make the same trial; a label.
@@ -100,6 +102,7 @@ class TrialSpec(BaseModel):
     suite: str
     architecture: ComponentSpec
     scheme: str = "standard"
+    scheme_arguments: dict[str, Any] = {}
     initializer: ComponentSpec
     dataset: DatasetSpec
     recipe: Recipe
@@ -112,10 +115,10 @@ class TrialSpec(BaseModel):
     protocols: tuple[Protocol, ...] = ()
 
     @model_serializer(mode="wrap")
-    def _without_labels_of_tuning(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A trial of a suite without tuning has the record that it had before tuning existed.
+    def _without_empty_ones(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A trial without tuning or arguments of its scheme has the record that it had before these existed.
         plain: dict[str, Any] = serialize(self)
-        return {name: value for name, value in plain.items() if value or name not in TUNING_LABELS}
+        return {name: value for name, value in plain.items() if value or name not in _ABSENT_IF_EMPTY}
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -128,13 +131,10 @@ class TrialSpec(BaseModel):
             paths = DATASETS.get(self.dataset.name).path_arguments
             kept = {name: value for name, value in dataset["arguments"].items() if name not in paths}
             dataset |= {"arguments": kept, "content": self.dataset.content}
-        # The name identifies a scheme that only one architecture has, and a scheme in its first version.
-        scheme = SCHEMES.get(self.scheme) if self.scheme in SCHEMES.names() else None
-        is_plain = scheme is None or (scheme.source is None and scheme.version == 1)
         recipe, defaults = self.recipe.model_dump(mode="json"), type(self.recipe).model_fields
         return {
             "architecture": _reduced(ARCHITECTURES, self.architecture),
-            "scheme": self.scheme if scheme is None or is_plain else _version(scheme),
+            "scheme": _scheme(SCHEMES, self.scheme, self.scheme_arguments),
             "initializer": _reduced(INITIALIZERS, self.initializer),
             "dataset": dataset,
             "task": _version(TASKS.get(self.dataset.task)),
@@ -200,6 +200,19 @@ def _reduced(registry: Registry[Any], spec: ComponentSpec) -> dict[str, Any]:
             arguments[name] = value
     reduced = {"name": spec.name, "arguments": arguments, "version": spec.version}
     return reduced if spec.source is None else reduced | {"source": spec.source}
+
+
+def _scheme(registry: Registry[Any], name: str, arguments: Mapping[str, Any]) -> str | dict[str, Any]:
+    """Return the identity of a scheme.
+
+    The name identifies a scheme that only one architecture has, and one in its first version without arguments.
+    """
+    component = registry.get(name) if name in registry.names() else None
+    is_plain = component is None or (component.source is None and component.version == 1)
+    if is_plain and not arguments:
+        return name
+    stated = {"name": name} if component is None else _version(component)
+    return stated | ({"arguments": dict(arguments)} if arguments else {})
 
 
 def _version(component: Component[Any]) -> dict[str, Any]:

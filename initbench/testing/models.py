@@ -20,6 +20,8 @@ from initbench.registry import ARCHITECTURES
 CLASSES = 4
 _SAMPLES, _BATCHES, _IMAGE, _WORDS, _LENGTH = 8, 16, (3, 8, 8), 10, 5
 _SMALL = {"depth": 10, "width": 1, "norm": "none"}
+_SMALL_OF_TOKENS: dict[str, Any] = {"depth": 2, "width": 8, "heads": 2, "norm": "post"}
+_TOKENS = {"language_modelling": (_LENGTH,), "translation": (2, _LENGTH)}
 
 
 @dataclass(frozen=True)
@@ -142,33 +144,53 @@ DEGENERATE = (Case("no_parameters", nn.Flatten), Case("all_frozen", Frozen))
 def cases(scheme: str | None) -> tuple[Case, ...]:
     """Return the models for an initializer that needs a scheme, or none.
 
-    With a scheme there is a model of every architecture that has it; the last one is also in channels_last and with a
-    frozen weight. If no architecture of depth 10 without normalization has the scheme, an InitbenchError is raised.
+    With a scheme there is a model of every architecture that has it: of depth 10 without normalization for images, and
+    if none has it, post-norm for tokens. The last one is also with a frozen weight, and in channels_last if it is for
+    images. If there is no such architecture, an InitbenchError is raised.
     """
     if scheme is None or scheme == "standard":
         return STANDARD
     # A family of architectures takes long to import.
     single = [name for name in ARCHITECTURES.names() if not name.endswith("/*")]
-    found = [case for name in single for case in _of_architecture(name, scheme)]
+    images = [case for name in single for case in _of_images(name, scheme)]
+    tokens = [] if images else [case for name in single for case in _of_tokens(name, scheme)]
+    found = images or tokens
     if not found:
-        raise InitbenchError(f"scheme {scheme!r}: no registered architecture of depth 10 without normalization has it")
+        raise InitbenchError(
+            f"scheme {scheme!r}: no registered architecture of depth 10 without normalization has it, nor a "
+            "Transformer for tokens with norms after additions"
+        )
     last = found[-1]
-    layout = replace(last, name=f"{last.name}_channels_last", memory_format=torch.channels_last)
-    return (*found, layout, replace(last, name=f"{last.name}_frozen", make=lambda: _frozen(last.make())))
+    more = [replace(last, name=f"{last.name}_frozen", make=lambda: _frozen(last.make()))]
+    if images:
+        more.insert(0, replace(last, name=f"{last.name}_channels_last", memory_format=torch.channels_last))
+    return (*found, *more)
 
 
-def _of_architecture(name: str, scheme: str) -> Iterator[Case]:
-    """Yield a small model of an architecture, unless it or the scheme refuses."""
+def _of_images(name: str, scheme: str) -> Iterator[Case]:
     taken = {a.name for a in ARCHITECTURES.get(name).arguments}
     small = {argument: value for argument, value in _SMALL.items() if argument in taken}
-    case = Case(name, lambda: _with_scheme(name, scheme, small))
+
+    def make() -> nn.Module:
+        return create_model(name, scheme=scheme, input_shape=_IMAGE, num_classes=CLASSES, **small)
+
+    yield from _unless_refused(Case(name, make))
+
+
+def _of_tokens(name: str, scheme: str) -> Iterator[Case]:
+    for task in {*_TOKENS} & {*ARCHITECTURES.get(name).traits.tasks}:
+
+        def make(inputs: Inputs = Inputs(_TOKENS[task], _WORDS)) -> nn.Module:
+            return create_model(name, scheme=scheme, inputs=inputs, num_classes=_WORDS, **_SMALL_OF_TOKENS)
+
+        yield from _unless_refused(Case(name, make, (_SAMPLES, *_TOKENS[task]), words=True))
+
+
+def _unless_refused(case: Case) -> Iterator[Case]:
+    """Yield the case unless the architecture or the scheme refuses."""
     with suppress(InitbenchError):
         case.build()
         yield case
-
-
-def _with_scheme(name: str, scheme: str, small: dict[str, Any]) -> nn.Module:
-    return create_model(name, scheme=scheme, input_shape=_IMAGE, num_classes=CLASSES, **small)
 
 
 def _frozen(model: nn.Module) -> nn.Module:

@@ -22,6 +22,7 @@ from initbench.comparing.labels import (
     ignored_arguments,
     initializer_labels,
     is_component,
+    scheme_label,
     value_text,
     with_scheme,
 )
@@ -104,7 +105,7 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
         TRIAL_ID: record.id,
         LAYOUT: LAYOUT_VERSION,
         "suite": spec["suite"],
-        "scheme": spec["scheme"],
+        "scheme": scheme_label(spec),
         "dataset": spec["dataset"]["name"],
         "seed": _text(spec["seed"]),
         "status": record.status,
@@ -136,8 +137,8 @@ def parameters(record: TrialRecord) -> dict[str, str]:
     spec = record.spec
     settings: dict[str, Any] = {
         "initializer": _stable_name(record, "initializer"),
-        "architecture": with_scheme(_stable_name(record, "architecture", ALWAYS), spec["scheme"]),
-        "scheme": spec["scheme"],
+        "architecture": with_scheme(_stable_name(record, "architecture", ALWAYS), scheme_label(spec)),
+        "scheme": scheme_label(spec),
         "dataset": _stable_name(record, "dataset"),
         "seed": spec["seed"],
         "phase": spec["phase"],

@@ -81,7 +81,7 @@ SUITES = {
         "initializers": [{"name": "gpt2", "std": 0.1, "residual": "zero"}, METAINIT, GRADINIT, LSUV]
         + [{"name": name, "embedding_std": 0.1} for name in ("kaiming", "xavier", "orthogonal", "zero")]
         + [{"name": "gpt2", "position_std": 0.1}, {"name": "small_init", "residual": "small"}, "mitchell"]
-        + [{"name": "llama", "std": 0.1, "depth": "model", "cut": 3.0}],
+        + [{"name": "llama", "std": 0.1, "depth": "model", "cut": 3.0}]
         + ["fairseq", "fairseq_0_9"],
     },
     "probes_of_gpt": {

@@ -348,6 +348,7 @@ CHANGED = {
     "suite": "another",
     "architecture": ComponentSpec(name="mlp"),
     "scheme": "fixup",
+    "scheme_arguments": {"keep_norms": True},
     "initializer": ComponentSpec(name="xavier", arguments={"gain": 2.0}),
     "dataset": DatasetSpec(name="digits", inputs=Inputs((1, 8, 8)), outputs=10, content="sha256:other"),
     "recipe": Recipe(lr=0.3),
