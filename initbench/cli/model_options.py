@@ -102,7 +102,10 @@ def components_of(texts: list[str] | None, option: str) -> list[dict[str, Any]]:
         name, bracket, rest = part.partition("[")
         if bracket and not rest.endswith("]"):
             raise InitbenchError(f"{option} {part}: must be NAME or NAME[KEY=VALUE,...], such as orthogonal[gain=2]")
-        components.append({"name": name} | arguments_of(_separated(rest[:-1]), f"{option} {name}:", "gain=2"))
+        arguments = arguments_of(_separated(rest[:-1]), f"{option} {name}:", "gain=2")
+        if "name" in arguments:  # a mapping with this key would be another component
+            raise InitbenchError(f"{option} {part}: name is an unknown key")
+        components.append({"name": name} | arguments)
     return components
 
 

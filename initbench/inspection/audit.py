@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
@@ -17,7 +16,7 @@ from initbench.inspection.expectations import read_expectations, unexpected
 from initbench.inspection.findings import KINDS, Finding, findings_of, is_clamped
 from initbench.inspection.grouping import grouped
 from initbench.inspection.laws import samples_of
-from initbench.inspection.role_laws import Exceptional, RoleLaw, role_laws
+from initbench.inspection.role_laws import RoleLaw, role_laws
 from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_from_names, roles_of
 from initbench.inspection.source import ModelSource, opened_weights
 from initbench.inspection.tensors import TensorSummary, summarize
@@ -86,7 +85,10 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
         built = model.build() if isinstance(model, ModelSource) else model
     parameters = dict(built.named_parameters())
     for name, parameter in parameters.items():
-        _check(name, parameter)
+        if is_lazy(parameter):
+            raise InitializationError(f"{name} is lazy: run the model once before the audit")
+        if parameter.is_meta:
+            raise InitializationError(f"{name} is on the meta device and holds no values")
     untouched = None
     if isinstance(model, ModelSource):
         untouched = calls.untouched(built) if model.weights is None else None
@@ -117,13 +119,6 @@ def audit_weights(path: str | Path, *, expect: Declared | None = None) -> Audit:
         return _audit(tensors, None, notes, None, expect)
 
 
-def _check(name: str, parameter: Tensor) -> None:
-    if is_lazy(parameter):
-        raise InitializationError(f"{name} is lazy: run the model once before the audit")
-    if parameter.device == torch.device("meta"):
-        raise InitializationError(f"{name} is on the meta device and holds no values")
-
-
 def _audit(
     tensors: Iterable[tuple[Tensor, TensorRole]],
     structure: Structure | None,
@@ -140,12 +135,10 @@ def _audit(
     if unread:
         notes.append(f"not examined, because not real numbers: {', '.join(unread)}")
     samples = samples_of(summaries)
-    rows: list[RoleLaw] = []
-    exceptional: list[Exceptional] = []
-    for name, members in grouped(samples.values(), lambda sample: sample.role.role).items():
-        laws, standing_out = role_laws(name, members)
-        rows += laws
-        exceptional += standing_out
+    by_role = grouped(samples.values(), lambda sample: sample.role.role)
+    judged = [role_laws(role, members) for role, members in by_role.items()]
+    rows = [row for rows, _ in judged for row in rows]
+    exceptional = [one for _, exceptions in judged for one in exceptions]
     if untouched is not None:
         rows = [replace(row, untouched=len(untouched.intersection(row.tensors))) for row in rows]
     by_name = {summary.role.name: summary for summary in summaries}

@@ -117,12 +117,7 @@ def _weight_role(role: TensorRole, module: nn.Module, layer: WeightLayer) -> Ten
         kind = "attention" if layer.blocks == 3 else role.name.rpartition(".")[2][0]
         kind = {"q": "query", "k": "key", "v": "value"}.get(kind, kind)
     return replace(
-        role,
-        role=kind,
-        blocks=layer.blocks,
-        fan_in=layer.fan_in,
-        fan_out=layer.fan_out,
-        transposed=layer.transposed,
+        role, role=kind, blocks=layer.blocks, fan_in=layer.fan_in, fan_out=layer.fan_out, transposed=layer.transposed
     )
 
 
@@ -146,10 +141,8 @@ def _other_role(role: TensorRole, module: nn.Module, attribute: str, parameter: 
     if isinstance(module, nn.Bilinear) and not is_bias:
         outputs, first, second = parameter.shape
         return replace(role, role="bilinear", fan_in=first * second, fan_out=outputs)
-    has_weights = any(True for _ in weight_layers(module))
-    if is_bias and (has_weights or isinstance(module, nn.Bilinear)):
-        return replace(role, role="bias")
-    return role
+    has_weights = isinstance(module, nn.Bilinear) or any(True for _ in weight_layers(module))
+    return replace(role, role="bias") if is_bias and has_weights else role
 
 
 class _Refinement:
@@ -232,14 +225,10 @@ class _Refinement:
         if branch.output in self._structure.norms:
             return branch.output
         for end in branch.ends:
-            beside = [
-                norm
-                for norm in self._structure.norms
-                if norm.rpartition(".")[0] == end.rpartition(".")[0]
-                and self._modules.get(norm, -1) > self._modules.get(end, -1)
-            ]
-            if beside:
-                return min(beside, key=lambda norm: self._modules[norm])
+            beside = [norm for norm in self._structure.norms if norm.rpartition(".")[0] == end.rpartition(".")[0]]
+            after = [norm for norm in beside if self._modules.get(norm, -1) > self._modules.get(end, -1)]
+            if after:
+                return min(after, key=lambda norm: self._modules[norm])
         return None
 
 

@@ -174,11 +174,9 @@ def _bulk(values: Tensor, quantiles: tuple[float, ...]) -> tuple[float, int]:
 def _rounded_to(tensor: Tensor, std: float) -> str | None:
     if tensor.dtype in {torch.float16, torch.bfloat16} or not std:
         return None
+    few = tensor.flatten()[:_FIRST]  # almost always enough to tell
     for narrow in (torch.bfloat16, torch.float16):
-        few = tensor.flatten()[:_FIRST]  # almost always enough to tell
-        if bool((few.to(narrow).to(tensor.dtype) == few).all()) and bool(
-            (tensor.to(narrow).to(tensor.dtype) == tensor).all()
-        ):
+        if all(bool((values.to(narrow).to(values.dtype) == values).all()) for values in (few, tensor)):
             return str(narrow).removeprefix("torch.")
     return None
 
@@ -213,10 +211,7 @@ def singular_values(blocks: Tensor) -> Tensor | None:
     """Return the singular values of matrices in descending order, (blocks, min(rows, columns)), from Gram matrices.
 
     Squaring loses half of the digits, so values below about 1e-8 × the largest are rounding. Of more than 64 matrices,
-    64 evenly spaced ones are taken. None if both sizes exceed 4,096.
-
-    Args:
-        blocks: (blocks, rows, columns), float64.
+    64 evenly spaced ones are taken. The blocks are (blocks, rows, columns), float64. None if both sizes exceed 4,096.
     """
     if min(blocks.shape[1:]) > _LARGEST_GRAM or 0 in blocks.shape:
         return None

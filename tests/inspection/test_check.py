@@ -204,6 +204,7 @@ def test_the_command_takes_arguments_of_initializers(monkeypatch, capsys):
         ("gaussian[3]", "gaussian: 3: must be KEY=VALUE"),
         ("gaussian[stdd=1]", "stdd is an unknown key"),
         ("gaussian[std=-1]", "std must be"),
+        ("gaussian[name=kaiming]", "name is an unknown key"),
         ("gaussian[std=[]", "std=[: the value cannot be read"),
     ],
 )
