@@ -76,6 +76,7 @@ def tuned_records(
     once: bool = False,
     entries: Mapping[str, dict[str, Any]] = ERRORS,
     points: Callable[[int], Sequence[float]] | None = None,
+    sizes: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> list[TrialRecord]:
     """Return the records of a tuned suite, through the real specs.
@@ -90,9 +91,11 @@ def tuned_records(
         once: whether one search, at the first seed, serves all.
         entries: the tasks of both splits, as from `tasks`.
         points: the rates of each seed where these differ; then there is no shared one.
+        sizes: arguments of the architectures.
         options: of `make_spec`.
     """
     found = []
+    options |= {"sizes": sizes or {}}
     for workload in workloads:
         for seed in range(seeds):
             tried = rates if points is None else points(seed)
@@ -170,7 +173,8 @@ def _record(
     **options: Any,
 ) -> TrialRecord:
     recipe = {"lr": rate, **options.pop("recipe", {})}
-    spec = make_spec({"name": treatment}, {"name": workload}, seed, recipe=recipe, tuned=(KEY,), **options)
+    architecture = {"name": workload, **options.pop("sizes")}
+    spec = make_spec({"name": treatment}, architecture, seed, recipe=recipe, tuned=(KEY,), **options)
     record = make_scored(spec, entry, value)
     cost = {"forward": 0, "backward": 0} if treatment != "tuner" else {"forward": 100, "backward": 100}
     return replace(record, initialization=record.initialization | {"cost": cost})

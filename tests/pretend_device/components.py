@@ -47,6 +47,7 @@ TUNED = [
 BOTH = {"data": ["random", "real"], "mode": ["eval", "train"]}
 PROBES = [
     {"name": "batch_norm_magnification", "data": "random"} | SMALL,
+    {"name": "coordinates", "data": "random", "batch_size": 2, "steps": 1},
     {"name": "gradient_deviation", "data": "random", "mode": "eval"} | SMALL,
     {"name": "gradient_norm"} | BOTH | SMALL,
     {"name": "gradient_quotient", "eps": 1e-3} | BOTH | SMALL,

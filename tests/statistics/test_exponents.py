@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from initbench.errors import InitbenchError
-from initbench.statistics.exponents import exponent
+from initbench.statistics.exponents import exponent, exponent_over_seeds
+from initbench.statistics.intervals import mean_estimate
 
 WIDTHS = [32, 64, 128, 256]
 
@@ -28,3 +29,12 @@ def test_what_has_none(values):
         exponent(WIDTHS, values)
     with pytest.raises(InitbenchError, match="at least two sizes"):
         exponent([8, 8, 8], [1.0, 2.0, 3.0])
+
+
+def test_over_seeds_each_has_its_own():
+    exponents = [0.5, 0.7, 0.3]
+    values = [[2 * width**b for b in exponents] for width in WIDTHS]
+    assert exponent_over_seeds(WIDTHS, values) == pytest.approx(mean_estimate(exponents), rel=1e-9)
+    for seeds in (values[:1] * 4, [[1.0, 0.0, 1.0]] * 4):
+        with pytest.raises(InitbenchError, match="a layer that has not moved has none"):
+            exponent_over_seeds([8] * 4 if seeds[0][1] else WIDTHS, seeds)

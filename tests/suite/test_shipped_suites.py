@@ -27,6 +27,7 @@ OTHERS = sorted({*ROOT.rglob("*.yaml")} - {*PAPERS})
 # The shallowest networks that have every kind of block of the paper's, and the narrowest.
 SMALL = {
     "densenet": {"depth": 10},
+    "gpt": {"depth": 2, "width": 32, "heads": 2},
     "imagenet_resnet": {"depth": 50, "width": 16},  # the shallowest with bottlenecks
     "mlp": {"depth": 2},
     "plain": {"depth": 10, "width": 1},

@@ -1,0 +1,66 @@
+"""How the best rate changes with the size of networks, from planted searches."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from reports import sentences_of, table_of
+from tuned import RATES, noise, tuned_records, tuned_results
+
+from initbench.reporting.questions.transfer import transfer
+from initbench.reporting.sized_networks import sized_networks
+
+HEADS = {32: 2, 64: 4, 128: 8}
+
+
+def records(best, depths=(2,)):
+    """Searches of networks of several widths, whose heads follow, with the best rate at `best`(treatment, width)."""
+    found = []
+    for depth in depths:
+        for width, heads in HEADS.items():
+
+            def outcome(at, width=width):
+                return 0.2 + 0.05 * math.log10(at.rate / best(at.treatment, width)) ** 2 + 0.5 * noise(at)
+
+            sizes = {"width": width, "heads": heads, "depth": depth}
+            found += tuned_records(outcome, ["gpt"], ["mup", "standard"], sizes=sizes)
+    return found
+
+
+def test_the_exponent_of_a_planted_law():
+    results = tuned_results(records(lambda name, width: 0.03 * (1 if name == "mup" else 32 / width)))
+    [network] = sized_networks(results)
+    assert (network.argument, list(network.sizes.values())) == ("width", [32, 64, 128])
+    found = transfer(results)
+    rows = found.facts.exponents.set_index("treatment")
+    assert rows["exponent"].to_dict() == pytest.approx({"mup": 0.0, "standard": -1.0}, abs=0.05)
+    assert rows["at_edge"].sum() == 0
+    rates = found.facts.optima.query("treatment == 'standard'").set_index("at")["value_median"]
+    assert rates.to_dict() == pytest.approx({32: 0.03, 64: 0.015, 128: 0.0075}, rel=0.1)
+    texts = sentences_of(found)
+    assert any("with mup, the best rate was not found to depend on the width: its exponent is" in t for t in texts)
+    assert any("with standard, the best rate falls as width to the power −0.98" in text for text in texts)
+    assert len(found.figures) == 1
+
+
+def test_an_optimum_at_the_edge_asks_for_more_rates():
+    results = tuned_results(records(lambda name, width: RATES[-1] * 5 if (name, width) == ("mup", 128) else 0.03))
+    found = transfer(results)
+    rows = found.facts.exponents.set_index("treatment")
+    assert rows["at_edge"].to_dict() == {"mup": 3, "standard": 0}
+    [text] = [sentence for sentence in found.sentences if "rate tried" in str(sentence)]
+    assert str(text).endswith("but in 3 of 9 searches it is the largest rate tried: try larger ones.")
+    assert text.is_open
+    assert "at_edge" in table_of(found, "transfer").frame
+
+
+def test_width_and_depth_are_sizes_of_their_own():
+    results = tuned_results(records(lambda *_: 0.03, depths=(2, 4)))
+    found = sorted((network.argument, len(network.sizes)) for network in sized_networks(results))
+    assert found == [("depth", 2)] * 3 + [("width", 3)] * 2
+
+
+def test_without_sizes_or_searches_there_is_no_answer():
+    one = [record for record in records(lambda *_: 0.03) if record.spec["architecture"]["arguments"]["width"] == 32]
+    assert transfer(tuned_results(one)) is None
