@@ -32,6 +32,10 @@ class BranchEnd(nn.Identity):
         return input
 
 
+class Shortcut(nn.Identity):
+    """The shortcut of a residual branch; a scheme may scale it (Admin)."""
+
+
 def check_norm(scheme: str, norm: str) -> None:
     if norm != "none" and _is_instead_of_norm(scheme):
         raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")

@@ -81,6 +81,7 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
         "resnet": "initbench.architectures.resnet",
         "timm/*": "initbench.architectures.timm",
         "torchvision/*": "initbench.architectures.torchvision",
+        "transformer": "initbench.architectures.transformer",
         "vgg": "initbench.architectures.vgg",
         "wrn": "initbench.architectures.wrn",
     },
