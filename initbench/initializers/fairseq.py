@@ -117,7 +117,7 @@ def _roles(model: nn.Module, context: InitializationContext) -> dict[int, Role]:
 
 
 def _check_is_transformer(model: nn.Module, structure: Structure, name: str) -> None:
-    for what in ("layers", "heads", "attention"):
+    for what in ("layers", "attention"):
         if what in structure.unknown:
             raise InitializationError(f"{name}: the {what} cannot be determined: {structure.unknown[what]}")
     if not structure.attention:

@@ -18,7 +18,7 @@ from initbench.registry import INITIALIZERS
 
 KEPT = 0.9865784  # of the deviation of a normal law behind a cut at ±3
 OF_THEIR_OWN = {"pytorch_default": 1.0, "gpt2": 0.02, "small_init": math.sqrt(2 / (5 * 8)), "llama": 1.0}
-OF_THEIR_OWN |= {"mitchell": KEPT / math.sqrt(8)}  # of 8 features
+OF_THEIR_OWN |= {"mitchell": KEPT / math.sqrt(8), "fairseq": 8**-0.5, "fairseq_0_9": 8**-0.5}  # of 8 features
 LAWS = sorted(
     name
     for name in INITIALIZERS.builtins
@@ -83,7 +83,7 @@ def test_laws_that_stay(name, std):
     assert model.words.weight.std().item() == pytest.approx(std, rel=5 / math.sqrt(2 * 16000))
 
 
-@pytest.mark.parametrize("name", ["kaiming", "pytorch_default", "gpt2", "mitchell"])
+@pytest.mark.parametrize("name", ["kaiming", "pytorch_default", "gpt2", "mitchell", "fairseq"])
 def test_the_row_of_padding_is_zero(name):
     model = nn.Sequential(OrderedDict(words=nn.Embedding(9, 8, padding_idx=3), e=nn.TransformerEncoderLayer(8, 2, 16)))
     nn.init.ones_(model.words.weight)

@@ -195,7 +195,9 @@ OTHER_RECIPES = {
     "evaluate_every": 5,
     "threads": 2,
 }
-DEPENDENT = {"milestones", "betas", "step_factor", "batch_norm"}
+DEPENDENT = {"batch_tokens", "milestones", "betas", "step_factor", "batch_norm"}
+
+SENTENCES = {"dataset": "number_words", "architectures": [{"name": "transformer", "depth": 1, "width": 8, "heads": 2}]}
 
 
 def test_everything_that_changes_the_numbers_changes_the_id():
@@ -214,6 +216,7 @@ def test_everything_that_changes_the_numbers_changes_the_id():
         {"recipe": {"accumulate": 2, "batch_norm": "micro_batch"}},
         {"recipe": {"lr_multipliers": {"scalar": 0.1}}},
         {"recipe": {"lr_multipliers": {"scalar": 0.1, "bias": 0.1}}},
+        *({**SENTENCES, "recipe": {"batch_tokens": tokens}} for tokens in (None, 512, 1024)),
         {"seeds": [1]},
         {"dataset": "gaussian"},
         {"dataset": {"name": "digits", "train_size": 100}},
