@@ -126,10 +126,9 @@ def _repeated_rows(summary: TensorSummary, *, mirrored: bool) -> Finding | None:
     if not _maps_signals(summary) or family_of(summary) != "random" or math.prod(role.shape[1:]) < 4:
         return None
     rows = role.shape[1] * role.blocks if role.transposed else role.shape[0]
-    padding = 2 if role.role == "embedding" else 0
     if summary.equal_rows:
         fault = f"{summary.equal_rows} of {rows} rows equal another row: such units start as one"
-    elif summary.zero_rows > padding:
+    elif summary.zero_rows > _padding_rows(summary):
         fault = f"{summary.zero_rows} of {rows} rows are zero: such units give no signal"
     elif summary.negated_rows and not mirrored:
         fault = f"{summary.negated_rows} of {rows} rows are another row times -1"
@@ -138,13 +137,20 @@ def _repeated_rows(summary: TensorSummary, *, mirrored: bool) -> Finding | None:
     return _finding("repeated_rows", summary, fault, "flatten(1).unique(dim=0).shape")
 
 
+def _padding_rows(summary: TensorSummary) -> int:
+    """Return how many rows of zeros are no fault: embeddings have some for padding."""
+    return 2 if summary.role.role == "embedding" else 0
+
+
 def _low_rank(summary: TensorSummary) -> Finding | None:
     singular = summary.singular_values
     if singular is None or family_of(summary) != "random" or 2 * summary.zeros > summary.entries:
         return None
     full = singular.shape[1]
     expression = "flatten(1).svd().S" if len(summary.role.shape) > 2 else "svd().S"
-    if summary.rank is not None and summary.rank < full and not summary.negated_rows:
+    padding = min(summary.zero_rows, _padding_rows(summary))
+    attainable = min(full, summary.role.shape[0] - padding) if padding else full
+    if summary.rank is not None and summary.rank < attainable and not summary.negated_rows:
         return _finding("low_rank", summary, f"rank {summary.rank} of {full}", expression)
     rows = math.prod(summary.role.shape) // summary.role.blocks // full
     edge = summary.bulk_std * (math.sqrt(rows) + math.sqrt(full))

@@ -17,7 +17,7 @@ from initbench.initializers.record import InitializationRecord
 from initbench.registry import INITIALIZERS, SCHEMES
 
 DOCS = Path(__file__).parents[2] / "docs"
-LEFT_OUT = {"completep", "llama", "mitchell", "mup", "small_init"}
+LEFT_OUT = {"completep", "fairseq", "fairseq_0_9", "llama", "mitchell", "mup", "small_init"}
 SCRIPTS = ("initializers_on_models", "model_pair", "models_of_others", "on_models_page", "small_model")
 
 
