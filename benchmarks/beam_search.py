@@ -8,6 +8,7 @@ tokens. That both find the same is checked first.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 import timing
@@ -120,7 +121,7 @@ def _longest(source: Tensor) -> Tensor:
 
 
 def measure(runs: int, quick: bool) -> list[timing.Row]:
-    """Return the ratio for some sentences, and the seconds of many."""
+    """Return the ratio for some sentences, and the processor's seconds for many."""
     depth, width, few, many = (1, 8, 2, 4) if quick else (6, 64, 32, 1000)
     same_search(depth, width, 2)
     model = network(depth, width)
@@ -128,10 +129,12 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:
         lambda: by_initbench(model, sentences(few)), lambda: by_transcription(model, sentences(few)), runs
     )
     case = f"beam {BEAM} on {{:,}} sentences, transformer {depth}+{depth} of width {width}"
-    seconds = timing.seconds(lambda: by_initbench(model, sentences(many)))
+    start = time.process_time()
+    by_initbench(model, sentences(many))
+    seconds = time.process_time() - start
     return [
         timing.Row.of_pairs(case.format(few), pairs, BOUND),
-        timing.Row(case.format(many), (seconds,), "s", bound=MOST_SECONDS),
+        timing.Row(f"{case.format(many)}, processor time", (seconds,), "s", bound=MOST_SECONDS),
     ]
 
 
