@@ -195,6 +195,8 @@ def _describe(
     check_parallel(vocabulary, longest, sizes)
     if source == target:
         raise ArgumentError(f"must differ from source, got {target}", "target")
+    if len({train, validation, test}) < 3:
+        raise ArgumentError("must name other files than train and validation: no text may be in two splits", "test")
     content = _files(folder, source, target, train, validation, test).content(
         f"parallel_text reads FOLDER/SPLIT.LANGUAGE, relative to {data_root()} (INITBENCH_DATA)"
     )

@@ -17,6 +17,8 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "completep": "initbench.initializers.completep",
         "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
         "delta_orthogonal": "initbench.initializers.delta_orthogonal",
+        "fairseq": "initbench.initializers.fairseq",
+        "fairseq_0_9": "initbench.initializers.fairseq",
         "fixup": "initbench.initializers.fixup",
         "gaussian": "initbench.initializers.gaussian",
         "gpt2": "initbench.initializers.gpt2",

@@ -159,6 +159,7 @@ def test_the_references_compute_what_initbench_computes():
     import metainit_step
     import torch
     import training_step
+    import transformer
 
     import initbench
 
@@ -175,6 +176,7 @@ def test_the_references_compute_what_initbench_computes():
         initbench.initialize(start, "kaiming")
         gradinit_iteration.same_algorithm(start, batches)
     gpt_step.same_training(1, 8, 2, 8, 16)
+    transformer.same_training(1, 8, 2, 8, 16)
     beam_search.same_search(1, 8, 3)
 
 

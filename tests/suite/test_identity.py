@@ -167,6 +167,7 @@ OTHER_RECIPES = {
     "epochs": 11,
     "steps": 7,
     "batch_size": 64,
+    "batch_tokens": 4096,
     "accumulate": 2,
     "optimizer": "adam",
     "lr": 0.2,
