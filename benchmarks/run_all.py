@@ -22,6 +22,7 @@ BENCHMARKS = (
     "gradinit_iteration",
     "gpt_step",
     "transformer",
+    "beam_search",
     "lsuv_package",
     "image_loading",
     "deep_network",

@@ -153,6 +153,7 @@ def test_a_benchmark_at_a_tiny_size_gives_rows_with_the_bounds_that_the_docs_sho
 
 def test_the_references_compute_what_initbench_computes():
     """The benchmarks' own checks, at a small size: they raise where the two sides differ."""
+    import beam_search
     import gpt_step
     import gradinit_iteration
     import metainit_step
@@ -176,6 +177,7 @@ def test_the_references_compute_what_initbench_computes():
         gradinit_iteration.same_algorithm(start, batches)
     gpt_step.same_training(1, 8, 2, 8, 16)
     transformer.same_training(1, 8, 2, 8, 16)
+    beam_search.same_search(1, 8, 3)
 
 
 def test_the_distance_of_standard_deviations_from_1_is_that_of_the_worst_layer():

@@ -178,7 +178,7 @@ def test_a_transformer_with_its_cached_states_finds_what_it_finds_without(norm):
     cached = beam_search(sequence_model(model), source, longest)
     assert sequence_model(model) is model
     same(cached, beam_search(Uncached(model), source, longest))
-    assert len({of[0].score for of in cached}) == 30, "each source matters"
+    assert len({of[0].score for of in cached}) == len(source.unique(dim=0)) > 25
 
 
 def test_an_end_beyond_the_beam_finishes_nothing():
