@@ -30,10 +30,11 @@ _ROLES = 3  # queries, keys and values in the one weight of an nn.MultiheadAtten
     scheme="deepnorm",
     reference="Wang et al., DeepNet: Scaling Transformers to 1,000 Layers, 2022, Figure 2",
 )
-def deepnorm(beta: float | None = None, embedding_std: float | None = None) -> Apply:
+def deepnorm(beta: float | None = None) -> Apply:
     """Entries ~ N(0, β²·2/(fan_in + fan_out)) in feed-forward parts, values and outputs of attentions; else β is 1.
 
-    Queries, keys and the layers outside of residual branches have β = 1; biases are 0. For N encoder and M decoder
+    Queries, keys and the layers outside of residual branches have β = 1; biases are 0, and embeddings are drawn from
+    N(0, 1/features), as in fairseq. For N encoder and M decoder
     layers, β is 0.87·(N⁴M)^(-1/16) in the encoder and (12M)^(-1/4) in the decoder; for one stack of L layers it is
     (8L)^(-1/4). TorchScale, the authors' library, divides the encoder's weights by (N⁴M)^(1/16) / 1.15 instead.
 
@@ -41,14 +42,12 @@ def deepnorm(beta: float | None = None, embedding_std: float | None = None) -> A
 
     Args:
         beta: β of all stacks; null for the paper's.
-        embedding_std: standard deviation of embeddings; null for 1/√features, as in fairseq.
 
     Raises:
-        ArgumentError: beta or embedding_std is not a finite number above 0.
+        ArgumentError: beta is not a finite number above 0.
     """
-    for name, value in (("beta", beta), ("embedding_std", embedding_std)):
-        if value is not None:
-            check_positive(name, value)
+    if beta is not None:
+        check_positive("beta", beta)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         stacks = transformer_stacks(context)
@@ -61,8 +60,7 @@ def deepnorm(beta: float | None = None, embedding_std: float | None = None) -> A
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         writer = ParameterWriter(model, context)
         for weight, padding in embeddings(model):
-            std = weight.shape[1] ** -0.5 if embedding_std is None else embedding_std
-            writer.draw(weight, partial(normal_embedding, weight, std, padding))
+            writer.draw(weight, partial(normal_embedding, weight, weight.shape[1] ** -0.5, padding))
         for module in model.modules():
             for layer in weight_layers(module):
                 gain = gains.get(names[id(layer.weight)], 1.0)

@@ -91,6 +91,7 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
 SCHEMES: Registry[SchemeTraits] = Registry(
     "scheme",
     {
+        "admin": "initbench.schemes.admin",
         "channel_bias": "initbench.schemes.channel_bias",
         "deepnorm": "initbench.schemes.deepnorm",
         "fixup": "initbench.schemes.fixup",

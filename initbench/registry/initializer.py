@@ -14,6 +14,7 @@ from initbench.registry.traits import InitializerTraits
 INITIALIZERS: Registry[InitializerTraits] = Registry(
     "initializer",
     {
+        "admin": "initbench.initializers.admin",
         "completep": "initbench.initializers.completep",
         "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
         "deepnorm": "initbench.initializers.deepnorm",
