@@ -39,8 +39,8 @@ NO_GRADIENT = "the loss does not use it"
 ZERO_GRADIENT = "its gradient is 0 in all steps"
 TINY_GRADIENT = "its gradient is too small to move it"
 
-OF_A_BASE = {"completep", "mup"}
-"""Initializers that are relative to a smaller network, which these models do not name."""
+LEFT_OUT = {"admin", "completep", "deepnorm", "mup"}
+"""Initializers that are relative to a smaller network, which these models do not name, or for post-norm Transformers."""
 _LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, nn.MultiheadAttention)  # noqa: SLF001  # has no other name
 _WEIGHTS = ("weight", "in_proj_weight", "original1", "weight_v")
 
@@ -84,7 +84,7 @@ class Outcome:
 
 def methods(schemes: list[str]) -> list[Method]:
     """Return each initializer but those with a base network on its own scheme, and kaiming on every scheme."""
-    names = [name for name in INITIALIZERS.names() if name not in OF_A_BASE]
+    names = [name for name in INITIALIZERS.names() if name not in LEFT_OUT]
     own = [Method(name, INITIALIZERS.get(name).traits.scheme or STANDARD) for name in names]
     return own + [Method("kaiming", scheme) for scheme in schemes]
 

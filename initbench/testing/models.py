@@ -19,7 +19,7 @@ from initbench.registry import ARCHITECTURES
 
 CLASSES = 4
 _SAMPLES, _BATCHES, _IMAGE, _WORDS, _LENGTH = 8, 16, (3, 8, 8), 10, 5
-_SMALL = {"depth": 10, "width": 1, "norm": "none"}
+_SMALL: dict[str, Any] = {"depth": 10, "width": 1, "norm": "none"}
 _SMALL_OF_TOKENS: dict[str, Any] = {"depth": 2, "width": 8, "heads": 2, "norm": "post"}
 _TOKENS = {"language_modelling": (_LENGTH,), "translation": (2, _LENGTH)}
 

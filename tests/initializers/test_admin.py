@@ -42,7 +42,7 @@ def test_the_profile_of_the_authors(seed):
     model = transformer(**size, scheme="admin")
     fairseq(model, seed)
     words = torch.randint(2, 500, (16, 2, 24), generator=torch.Generator().manual_seed(seed))
-    record = initialize(model, "admin", base=None, batches=[(words, words[:, 0])])
+    record = initialize(model, "admin", base=None, inputs=words, batches=[(words, words[:, 0])])
     # By the spread between two seeds of the authors' layers, about .1 at the end, with room for other draws.
     assert [*record.conditions["omega"].values()] == pytest.approx(ENCODER + DECODER, abs=0.15)
 
@@ -79,7 +79,7 @@ def observed(model, inputs):
 def test_the_variances_add_up(make, starts):
     model, batch = make()
     model.double()
-    initialize(model, "admin", batches=[batch], base={"name": "xavier", "embedding_std": 0.7})
+    initialize(model, "admin", inputs=batch[0], batches=[batch], base={"name": "xavier", "embedding_std": 0.7})
     rows = observed(model, batch[0])
     for n, (omega, _, _) in enumerate(rows):
         if n in starts:
@@ -101,7 +101,8 @@ def test_dropout_is_on_and_everything_is_restored():
     with_dropout, without = (gpt(norm="post", scheme="admin", dropout=rate).eval() for rate in (0.5, 0.0))
     state = torch.get_rng_state()
     records = [
-        initialize(model, "admin", batches=[batch], base={"name": "gaussian"}) for model in (with_dropout, without)
+        initialize(model, "admin", inputs=batch[0], batches=[batch], base={"name": "gaussian"})
+        for model in (with_dropout, without)
     ]
     assert torch.equal(torch.get_rng_state(), state)
     assert not any(module.training for module in with_dropout.modules())
@@ -124,11 +125,11 @@ def test_other_networks_are_refused():
     with pytest.raises(ArgumentError, match=r"^admin: TransformerEncoder marks 0 shortcuts of 4 residual branches"):
         initbench.rewrite(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), "admin", inputs=inputs)
     with pytest.raises(InitializationError, match=r"^admin: no shortcut has a scale; initbench\.rewrite"):
-        initialize(gpt(norm="post"), "admin", batches=[tokens()])
+        initialize(gpt(norm="post"), "admin", inputs=tokens()[0], batches=[tokens()])
     model = gpt(norm="post", scheme="admin")
     with torch.no_grad():
         model.wte.weight.fill_(math.nan)
     with pytest.raises(
         InitializationError, match=r"^admin: the signal before h\.0\.mlp_shortcut has a variance of nan"
     ):
-        initialize(model, "admin", base=None, batches=[tokens()])
+        initialize(model, "admin", base=None, inputs=tokens()[0], batches=[tokens()])

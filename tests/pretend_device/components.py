@@ -99,6 +99,12 @@ SUITES = {
         ],
         "recipe": STEP | {"optimizer": "adamw", "weight_decay": 0.1},
     },
+    "post_norm": {
+        "dataset": TEXT,
+        "architectures": GPT | {"norm": "post", "scheme": [{"name": "deepnorm", "alpha": [1.5, 2.0]}, "admin"]},
+        "initializers": [{"name": "deepnorm", "beta": 0.5}]
+        + [{"name": "admin", "base": "gpt2", "data": data, "batch_size": 4} for data in ("random", "real")],
+    },
     "options_of_gpt": {
         "dataset": TEXT,
         "architectures": GPT | {"positions": "rotary", "activation": "swiglu", "norm_type": "rms"},
