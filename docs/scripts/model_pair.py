@@ -39,8 +39,9 @@ NO_GRADIENT = "the loss does not use it"
 ZERO_GRADIENT = "its gradient is 0 in all steps"
 TINY_GRADIENT = "its gradient is too small to move it"
 
-LEFT_OUT = {"admin", "completep", "deepnorm", "mup"}
-"""Initializers that are relative to a smaller network, which these models do not name, or for post-norm Transformers."""
+LEFT_OUT = {"admin", "completep", "deepnorm", "mup", "tfixup"}
+"""Initializers that are relative to a smaller network, which these models do not name, or for post-norm
+Transformers or an encoder and a decoder."""
 _LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, nn.MultiheadAttention)  # noqa: SLF001  # has no other name
 _WEIGHTS = ("weight", "in_proj_weight", "original1", "weight_v")
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from initbench.architectures.scalars import ConstantMultiplier
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import transformer_stacks
 from initbench.initializers.context import Apply, InitializationContext
-from initbench.initializers.distribution import WeightLayer, sample, weight_layers
+from initbench.initializers.distribution import weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal_embedding
-from initbench.initializers.record import Law
+from initbench.initializers.transformer_gains import gains_by_role, xavier_by_role
 from initbench.registry import register_initializer
-from initbench.structure.find import Structure
 from initbench.structure.kinds import NORM_LAYERS
 from initbench.structure.stacks import Stack
 
 _ENCODER = 0.87
-_ROLES = 3  # queries, keys and values in the one weight of an nn.MultiheadAttention
 
 
 @register_initializer(
@@ -56,7 +52,7 @@ def deepnorm(beta: float | None = None) -> Apply:
                 "deepnorm: no shortcut is multiplied by α; initbench.rewrite(model, 'deepnorm') does it"
             )
         values = betas(stacks) if beta is None else [beta] * len(stacks)
-        gains = _gains(context.structure, stacks, values)
+        gains = gains_by_role(context, stacks, values, queries=1.0)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         writer = ParameterWriter(model, context)
         for weight, padding in embeddings(model):
@@ -64,7 +60,7 @@ def deepnorm(beta: float | None = None) -> Apply:
         for module in model.modules():
             for layer in weight_layers(module):
                 gain = gains.get(names[id(layer.weight)], 1.0)
-                writer.draw(layer.weight, partial(_xavier, layer, gain))
+                writer.draw(layer.weight, partial(xavier_by_role, layer, gain, 1.0, "normal"))
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
@@ -81,31 +77,3 @@ def betas(stacks: tuple[Stack, ...]) -> list[float]:
         return [(8 * stacks[0].layers) ** -0.25]
     n, m = (stack.layers for stack in stacks)
     return [_ENCODER * (n**4 * m) ** (-1 / 16), (12 * m) ** -0.25]
-
-
-def _gains(structure: Structure, stacks: tuple[Stack, ...], values: list[float]) -> dict[str, float]:
-    """Return the gain of each weight in the branches, by the name of the parameter."""
-    gains = {
-        name: value
-        for stack, value in zip(stacks, values, strict=True)
-        for branch in stack.branches
-        for name in branch.parameters
-    }
-    layers = {layer.name: layer for layer in structure.layers}
-    for attention in structure.attention:
-        for name in {*attention.query, *attention.key}:
-            layer = layers[name]
-            if name not in attention.value:
-                gains[layer.weight] = 1.0
-            elif layer.kind != "attention":
-                raise InitializationError(f"deepnorm: {name} computes values together with queries or keys")
-    return gains
-
-
-def _xavier(layer: WeightLayer, gain: float, generator: torch.Generator) -> tuple[Tensor, Law]:
-    std = math.sqrt(2 / (layer.fan_in + layer.fan_out))
-    if layer.blocks != _ROLES:
-        return sample(layer, gain * std, "normal", generator)
-    values, law = sample(layer, std, "normal", generator)
-    values[-layer.outputs :] *= gain  # behind queries and keys
-    return values, law | {"gain_of_values": gain}

@@ -196,6 +196,7 @@ def register_initializer(
     smoke: Mapping[str, Any] | None = None,
     reference: str = "",
     sets_rates: bool = False,
+    example: Mapping[str, Any] | None = None,
 ) -> Callable[[Factory], Factory]:
     """Register an initializer: a factory of typed hyperparameters that returns ``apply(model, context)``.
 
@@ -215,12 +216,14 @@ def register_initializer(
         sets_rates: whether the multipliers in its record are part of the method. If so, it does not run with a recipe
             that replaces or distorts them: `lr_multipliers`, `weight_decays`, `clip_norm`, or ``adam`` with weight
             decay.
+        example: for an initializer of one kind of network, an architecture for tokens with arguments, as in a suite, on
+            which the conformance kit runs it, too.
 
     Raises:
         InitbenchError: the name is taken, or `smoke` names an unknown argument.
     """
     smoke = smoke or {}
-    traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference, sets_rates)
+    traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference, sets_rates, example or {})
     return _with_arguments(f"initializer {name!r}: smoke sets", smoke, INITIALIZERS.register(name, version, traits))
 
 

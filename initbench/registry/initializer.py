@@ -33,6 +33,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "orthogonal": "initbench.initializers.orthogonal",
         "pytorch_default": "initbench.initializers.pytorch_default",
         "skipinit": "initbench.initializers.skipinit",
+        "tfixup": "initbench.initializers.tfixup",
         "truncated_normal": "initbench.initializers.truncated_normal",
         "weight_norm": "initbench.initializers.weight_norm",
         "xavier": "initbench.initializers.xavier",

@@ -17,7 +17,7 @@ from initbench.initializers.initialize import initialize
 from initbench.registry import INITIALIZERS
 
 OF_THEIR_OWN = {"pytorch_default": 1.0, "gpt2": 0.02}
-ON_OTHER_NETWORKS = {"deepnorm"}  # with a test of its own
+ON_OTHER_NETWORKS = {"deepnorm", "tfixup"}  # with tests of their own
 LAWS = sorted(
     name
     for name in INITIALIZERS.builtins

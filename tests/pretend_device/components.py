@@ -66,6 +66,7 @@ RECIPES = [
     {"schedule": "step", "epochs": 2, "milestones": [1], "step_factor": 0.5, "random_resized_crop": [0.2, 1.0]},
     {"schedule": "inverse_square_root", "warmup_steps": 1, "batch_size": 4, "accumulate": 2}
     | {"batch_norm": "micro_batch"},
+    {"schedule": "inverse_square_root", "shift_steps": 2},
     {"schedule": "constant", "precision": "bf16", "channels_last": True},
     {"activation_checkpointing": True, "threads": 2, "deterministic": True},
 ]
