@@ -21,6 +21,7 @@ BENCHMARKS = (
     "metainit_step",
     "gradinit_iteration",
     "gpt_step",
+    "transformer",
     "lsuv_package",
     "image_loading",
     "deep_network",

@@ -20,7 +20,7 @@ class Inputs:
 
     Attributes:
         shape: shape of one sample: (channels, height, width) for images, (features,) for vectors, (positions,) for
-            tokens.
+            tokens, (2, positions) for pairs of sentences.
         vocabulary: number of different tokens; None if inputs are numbers.
 
     Raises:

@@ -108,7 +108,7 @@ def test_unknown_names():
     with pytest.raises(
         UnknownNameError,
         match=r"^unknown architecture 'qqqq' \(valid: densenet, gpt, hf/\*, imagenet_resnet, mlp, plain, residual_mlp, "
-        r"resnet, timm/\*, torchvision/\*, vgg, wrn\)$",
+        r"resnet, timm/\*, torchvision/\*, transformer, vgg, wrn\)$",
     ):
         ARCHITECTURES.get("qqqq")
 

@@ -39,9 +39,10 @@ NO_GRADIENT = "the loss does not use it"
 ZERO_GRADIENT = "its gradient is 0 in all steps"
 TINY_GRADIENT = "its gradient is too small to move it"
 
-LEFT_OUT = {"admin", "completep", "deepnorm", "mup", "tfixup"}
-"""Initializers that are relative to a smaller network, which these models do not name, or for post-norm
-Transformers or an encoder and a decoder."""
+OF_A_BASE = {"completep", "mup"}
+"""Initializers that are relative to a smaller network, which these models do not name."""
+OF_TRANSFORMERS = {"admin", "deepnorm", "fairseq", "fairseq_0_9", "tfixup"}
+"""Initializers that refuse every network but a Transformer."""
 _LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, nn.MultiheadAttention)  # noqa: SLF001  # has no other name
 _WEIGHTS = ("weight", "in_proj_weight", "original1", "weight_v")
 
@@ -85,7 +86,7 @@ class Outcome:
 
 def methods(schemes: list[str]) -> list[Method]:
     """Return each initializer but those with a base network on its own scheme, and kaiming on every scheme."""
-    names = [name for name in INITIALIZERS.names() if name not in LEFT_OUT]
+    names = [name for name in INITIALIZERS.names() if name not in OF_A_BASE | OF_TRANSFORMERS]
     own = [Method(name, INITIALIZERS.get(name).traits.scheme or STANDARD) for name in names]
     return own + [Method("kaiming", scheme) for scheme in schemes]
 

@@ -52,8 +52,8 @@ class Sizes:
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             check_rate(name, getattr(self, name))
 
-    def make_norm(self, *, needed: bool = True) -> nn.Module:
-        return LayerNorm(self.width) if needed and self.norm != "none" else nn.Identity()
+    def make_norm(self) -> nn.Module:
+        return nn.Identity() if self.norm == "none" else LayerNorm(self.width)
 
 
 @dataclass(frozen=True)

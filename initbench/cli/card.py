@@ -31,8 +31,8 @@ _SECTIONS = {
 _NOT_A_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _HEADER = re.compile(r"(Args|Arguments|Attributes|Example|Examples|Note|Raises|Returns|Yields):$")
 _ENTRY = re.compile(r"(\*{0,2}[\w.]+)(?: \([^)]*\))?:(?:\s+(.*))?$")
-# Tried in this order: images of the size of CIFAR and of ImageNet, and bytes of text.
-_INPUTS = (Inputs((3, 32, 32)), Inputs((3, 224, 224)), Inputs((16,), vocabulary=256))
+# Tried in this order: images of the size of CIFAR and of ImageNet, bytes of text, and pairs of sentences.
+_INPUTS = (Inputs((3, 32, 32)), Inputs((3, 224, 224)), Inputs((16,), 256), Inputs((2, 16), 256))
 _CLASSES = 10
 
 

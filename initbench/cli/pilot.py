@@ -1,6 +1,5 @@
 """`initbench plan SUITE --pilot`: hours and cost of the missing trials, from the ledger and from short trials."""
 
-import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,8 @@ from initbench.cli.output import duration, say
 from initbench.comparing.formatting import counted, listed
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
+from initbench.data.augmentation import Augmentation
+from initbench.data.batches import TrainingBatches
 from initbench.data.load import load_dataset
 from initbench.errors import InitbenchError
 from initbench.execution.environment import environment
@@ -132,7 +133,8 @@ def _steps_and_evaluations(trial: TrialSpec) -> tuple[int, int]:
     if not recipe.trains:
         return 0, 0
     dataset = load_dataset(trial.dataset.name, trial.dataset.all_arguments, content=trial.dataset.content)
-    schedule = Schedule(recipe, max(math.ceil(len(dataset.train) / recipe.batch_size), 1))
+    batches = TrainingBatches(dataset.train, recipe.batch_size, Augmentation(), trial.seed, recipe.batch_tokens)
+    schedule = Schedule(recipe, max(len(batches), 1))
     every = recipe.evaluate_every or recipe.history_every
     return schedule.steps, schedule.epochs + (schedule.steps // every if every else 0)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from initbench.data import augmentation as augment
 from initbench.data.dataset import Samples
+from initbench.data.token_batches import token_batches
 from initbench.models.batches import to_device
 from initbench.randomness import derive_seed, generator
 
@@ -43,13 +44,23 @@ class TrainingBatch:
 class TrainingBatches:
     """The training split, epoch after epoch, in random order and augmented.
 
+    With `batch_tokens`, batches have up to that many tokens instead of `batch_size` samples. The samples of each are
+    then fixed, see `token_batches`, and only the order of the batches changes from epoch to epoch.
+
     Order, random resized crops, crops, flips, cutout and mixup are applied in this order. Each has its own random
     stream, drawn for a whole epoch at its start. So switching one on leaves the others unchanged, all but mixup are
     independent of the batch size, and each sends one small tensor per epoch to the device. mixup's λ comes from a NumPy
     generator because PyTorch's Beta accepts none.
     """
 
-    def __init__(self, split: Samples, batch_size: int, augmentation: augment.Augmentation, seed: int) -> None:
+    def __init__(
+        self,
+        split: Samples,
+        batch_size: int,
+        augmentation: augment.Augmentation,
+        seed: int,
+        batch_tokens: int | None = None,
+    ) -> None:
         self.split = split
         self.batch_size = batch_size
         self.augmentation = augmentation
@@ -62,13 +73,18 @@ class TrainingBatches:
             "cutout": generator(seed, "augmentation", "cutout"),
             "partners": generator(seed, "augmentation", "mixup_partners"),
         }
+        self._fixed: list[Tensor] | None = None
+        if batch_tokens is not None:
+            assert split.lengths is not None  # see `initbench.training.refusals.check_sentences`
+            fixed = token_batches(split.lengths, batch_tokens, generator(seed, "data_order", "token_batches"))
+            self._fixed = [batch.to(split.index_device) for batch in fixed]
         self._weight = np.random.default_rng(derive_seed(seed, "augmentation", "mixup_weight"))
         # Position in an epoch: the streams at its start, and how many of its batches are taken or left out.
         self._begun: dict[str, Tensor] | None = None
         self._taken = self._left_out = 0
 
     def __len__(self) -> int:
-        return len(self._sizes())
+        return len(self._sizes()) if self._fixed is None else len(self._fixed)
 
     def _sizes(self) -> list[int]:
         """Return the batch sizes. A single leftover sample joins the previous batch, because BatchNorm needs two."""
@@ -78,11 +94,11 @@ class TrainingBatches:
 
     def epoch(self) -> Iterator[TrainingBatch]:
         """Iterate over one epoch, every sample once; after `restore`, over the batches that were not yet taken."""
-        options, sizes = self.augmentation, self._sizes()
+        options = self.augmentation
         skipped, self._left_out = self._left_out, 0
         self._begun, self._taken = self._streams(), skipped
-        permutation = torch.randperm(len(self.split), generator=self._generators["order"], device="cpu")
-        order = torch.split(permutation.to(self.split.index_device), sizes)
+        order = self._order()
+        sizes = [len(part) for part in order]
         drawn = self._drawn(sizes)
         if options.mixup:
             partners = self._generators["partners"]
@@ -99,6 +115,15 @@ class TrainingBatches:
             else:
                 yield TrainingBatch(inputs, targets, targets)
 
+    def _order(self) -> Sequence[Tensor]:
+        """Draw an epoch: return the indices of each batch's samples."""
+        batches = self._fixed
+        count = len(self.split) if batches is None else len(batches)
+        permutation = torch.randperm(count, generator=self._generators["order"], device="cpu")
+        if batches is None:
+            return torch.split(permutation.to(self.split.index_device), self._sizes())
+        return [batches[index] for index in permutation.tolist()]
+
     def state(self) -> dict[str, Any]:
         """Return the state of the streams between two batches, as tensors, numbers and text.
 
@@ -112,7 +137,7 @@ class TrainingBatches:
         return {"streams": streams, "mixup_weight": weight, "taken": self._taken if within else 0}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from the state of another iterator with the same split, batch size and augmentation; see `state`."""
+        """Continue from the state of another iterator with the same arguments; see `state`."""
         for name, stream in self._generators.items():
             stream.set_state(state["streams"][name])
         self._weight.bit_generator.state = json.loads(state["mixup_weight"])

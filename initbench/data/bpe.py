@@ -37,27 +37,30 @@ def check_vocabulary(vocabulary: int | None) -> int:
     return vocabulary
 
 
-def trained_tokenizer(text: bytes, vocabulary: int, root: Path) -> Tokenizer:
+def trained_tokenizer(text: bytes, vocabulary: int, root: Path, reserved: int = 0) -> Tokenizer:
     """Return the tokenizer of a UTF-8 training text, from a cache below `root` if it has an intact entry.
 
     Tokens are the 256 bytes and the most frequent pairs of tokens, merged one after another. No pair crosses the end of
-    a line or the byte 0, which separates files; within lines, text is split into words as for GPT-2.
+    a line or the byte 0, which separates files; within lines, text is split into words as for GPT-2. The
+    tokenizer has `reserved` tokens less than the vocabulary, for the caller's own.
     """
     from tokenizers import Tokenizer
 
-    key = _key(text, vocabulary)
+    wanted = vocabulary - reserved
+    key = _key(text, wanted)
     known = cache.read(_KIND, key, root)
     if known is None:
         with cache.alone(_KIND, key, root):
             known = cache.read(_KIND, key, root)
             if known is None:
-                known = _train(text, vocabulary).to_str()
+                known = _train(text, wanted).to_str()
                 cache.write(_KIND, key, known, root)
     tokenizer = Tokenizer.from_str(known)
     size = tokenizer.get_vocab_size()
-    if size < vocabulary:
+    if size < wanted:
+        most = size + reserved
         raise ArgumentError(
-            f"must be at most {size}, because the training text has no more pairs, got {vocabulary}", "vocabulary"
+            f"must be at most {most}, because the training text has no more pairs, got {vocabulary}", "vocabulary"
         )
     return tokenizer
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,11 @@ class Samples(ABC):
     def uncropped_shape(self) -> tuple[int, ...]:
         """The shape of an image before it is cropped to its middle; `sample_shape` if images are not cropped."""
         return self.sample_shape
+
+    @property
+    def lengths(self) -> Tensor | None:
+        """Tokens in the longer sentence of each pair, with its end, int64 (N,), on the CPU; None without sentences."""
+        return None
 
     @abstractmethod
     def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
@@ -116,6 +121,8 @@ class Splits:
         token_bytes: the bytes of text in each token, int64 (vocabulary,); None if each token is one byte, or if the
             samples are not text.
         facts: other facts about the files, for the record: name → number (``unreadable_images_skipped``).
+        detokenize: returns the text of a row of target tokens, up to the end of its sentence; None if the targets are
+            not sentences.
     """
 
     train: Samples
@@ -123,12 +130,13 @@ class Splits:
     test: Samples
     token_bytes: Tensor | None = field(default=None, kw_only=True)
     facts: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    detokenize: Callable[[Iterable[int]], str] | None = field(default=None, kw_only=True)
 
     def to(self, device: torch.device | str) -> Splits:
         """Return the splits on a device."""
         parts = [split.to(device) for split in (self.train, self.validation, self.test)]
         token_bytes = None if self.token_bytes is None else self.token_bytes.to(device)
-        return Splits(*parts, token_bytes=token_bytes, facts=self.facts)
+        return Splits(*parts, token_bytes=token_bytes, facts=self.facts, detokenize=self.detokenize)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Checks and notes before a run writes its first byte."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from initbench.comparing.formatting import counted
@@ -11,6 +12,7 @@ from initbench.suite.document import Origin
 from initbench.suite.load import Suite
 from initbench.suite.plan import Plan
 from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.training.recipe import Recipe
 
 _MOST_NAMED = 5
 
@@ -47,14 +49,18 @@ def _check_device(suite: Suite, missing: Iterable[TrialSpec]) -> None:
 def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
     """Read every dataset once, downloading missing files; return notes about the files for the user.
 
-    A SuiteError says that a dataset refuses an argument or cannot be obtained.
+    A SuiteError says that a dataset refuses an argument, cannot be obtained, or does not fit into a recipe's batches.
     """
     from initbench.data.load import load_dataset
+    from initbench.training.refusals import check_sentences
 
     origins = {_named(part.spec): part.origin for part in suite.datasets}
     used: dict[str, TrialSpec] = {}
+    recipes: defaultdict[str, dict[str, Recipe]] = defaultdict(dict)
     for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # a search trial is the last, if any
-        used[trial.dataset.model_dump_json()] = trial
+        key = trial.dataset.model_dump_json()
+        used[key] = trial
+        recipes[key][trial.recipe.model_dump_json()] = trial.recipe
     notes = []
     for trial in used.values():
         dataset = trial.dataset
@@ -67,6 +73,11 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
             raise origin.error(str(error)) from error
         if trial.phase == "search" and not len(loaded.validation):
             raise origin.error("has no validation samples, which tune needs")
+        for recipe in recipes[dataset.model_dump_json()].values():
+            try:
+                check_sentences(recipe, loaded.train)
+            except ArgumentError as error:
+                raise Origin(suite.document, ("recipe",)).argument_error(error) from error
         if loaded.facts:
             facts = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
             notes.append(f"{dataset.name}: {facts}")

@@ -25,7 +25,9 @@ from initbench.schemes.admin import ShortcutScale
     scheme="admin",
     reference="Liu et al., Understanding the Difficulty of Training Transformers, EMNLP 2020, section 4.2",
 )
-def admin(base: Initializer | None = Initializer("xavier"), data: DataKind = "real", batch_size: int = 64) -> Apply:
+def admin(
+    base: Initializer | None = Initializer("fairseq_0_9"), data: DataKind = "real", batch_size: int = 64
+) -> Apply:
     """ω of each shortcut from one forward pass: ω_1 = 1, ω_{i+1}² = Var(ω_i x_{i-1}) + Var(f_i(x_{i-1})).
 
     x_i = norm(ω_i ⊙ x_{i-1} + f_i(x_{i-1})) is the signal after residual branch i, and the variance is that of all
@@ -34,8 +36,7 @@ def admin(base: Initializer | None = Initializer("xavier"), data: DataKind = "re
 
     The batch passes through the network in train mode, with dropout, in the order of the branches, and each ω is in
     force as soon as it is known, as in the authors' code. They profile once, with one seed, and train all seeds with
-    this profile; here each seed has its own. Their weights before are those of fairseq in early 2020: Xavier's law, and
-    divided by √2 for queries, keys and values.
+    this profile; here each seed has its own. Their weights before are those of `fairseq_0_9`.
 
     Args:
         base: initializer that draws the weights; null keeps the model as it is.

@@ -181,6 +181,13 @@ def normal(parameter: nn.Parameter, std: float, generator: torch.Generator) -> t
     return values, {"law": "normal", "std": std}
 
 
+def uniform(parameter: nn.Parameter, bound: float, generator: torch.Generator) -> tuple[Tensor, Law]:
+    """Return entries uniform between -bound and bound for a parameter, drawn in the types of `normal`."""
+    dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+    values = torch.empty(parameter.shape, dtype=dtype, device="cpu").uniform_(-bound, bound, generator=generator)
+    return values, {"law": "uniform", "bound": bound}
+
+
 def normal_embedding(
     weight: nn.Parameter, std: float, padding: int | None, generator: torch.Generator
 ) -> tuple[Tensor, Law]:

@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from initbench.initializers.context import Apply, InitializationContext
-from initbench.initializers.parameter_writer import ParameterWriter, normal, own_parameter
-from initbench.initializers.record import Law
+from initbench.initializers.parameter_writer import ParameterWriter, normal, own_parameter, uniform
 from initbench.registry import register_initializer
 from initbench.structure.kinds import NORM_LAYERS, is_linear, is_linear_inputs_first
 
@@ -39,7 +37,7 @@ def pytorch_default() -> Apply:
                 writer.reset_norm(module)
             else:
                 for parameter, bound in _uniform_parameters(module):
-                    writer.draw(parameter, partial(_uniform, parameter, bound))
+                    writer.draw(parameter, partial(uniform, parameter, bound))
 
     return apply
 
@@ -62,16 +60,10 @@ def _reset_attention(module: nn.MultiheadAttention, writer: ParameterWriter) -> 
     for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
         weight = own_parameter(module, name)
         if weight is not None:  # PyTorch counts the three stacked projections as one matrix
-            writer.draw(weight, partial(_uniform, weight, math.sqrt(6 / sum(weight.shape))))
+            writer.draw(weight, partial(uniform, weight, math.sqrt(6 / sum(weight.shape))))
     writer.fill(own_parameter(module, "in_proj_bias"), 0.0)
     writer.fill(own_parameter(module.out_proj, "bias"), 0.0)
     for name in ("bias_k", "bias_v"):
         bias = own_parameter(module, name)
         if bias is not None:  # of shape (1, 1, embedding): Xavier normal, with fans 1 · embedding and 1 · embedding
             writer.draw(bias, partial(normal, bias, math.sqrt(2 / (2 * bias.shape[2]))))
-
-
-def _uniform(parameter: Tensor, bound: float, generator: torch.Generator) -> tuple[Tensor, Law]:
-    dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
-    values = torch.empty(parameter.shape, dtype=dtype, device="cpu").uniform_(-bound, bound, generator=generator)
-    return values, {"law": "uniform", "bound": bound}

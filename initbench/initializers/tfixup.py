@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from initbench.errors import InitializationError
 from initbench.initializers.branches import transformer_stacks
 from initbench.initializers.context import Apply, InitializationContext
-from initbench.initializers.distribution import WeightLayer, sample, weight_layers
-from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal_embedding
-from initbench.initializers.record import Law
+from initbench.initializers.distribution import sample, weight_layers
+from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal_embedding, uniform
 from initbench.initializers.transformer_gains import gains_by_role, xavier_by_role
 from initbench.registry import register_initializer
 from initbench.structure.stacks import Stack, require_no_norm
@@ -31,7 +29,7 @@ def tfixup() -> Apply:
     """Xavier's uniform law times 0.67·N^(-1/4) in the encoder and (9M)^(-1/4) in the decoder of N and M layers.
 
     So it is for values and outputs of attentions and for feed-forward parts. Queries and keys have Xavier's law divided
-    by √2, as in fairseq of 2020, on which the authors' code stands (their paper says Xavier), and the bound 1/√fan_in
+    by √2, as in `fairseq_0_9`, on which the authors' code stands (their paper says Xavier), and the bound 1/√fan_in
     for their biases and those of values. All other biases are 0. Embeddings are drawn from N(0, 1/features), times
     (9N)^(-1/4) and (9M)^(-1/4); a shared one counts for the encoder, which matters only if N is not M. A head that is
     not tied is drawn from N(0, 1/fan_in).
@@ -67,7 +65,7 @@ def tfixup() -> Apply:
                     gain = gains.get(name, 1.0)
                     writer.draw(layer.weight, partial(xavier_by_role, layer, gain, _QUERIES, "uniform"))
                 if name in inputs and layer.bias is not None:
-                    writer.draw(layer.bias, partial(_bias, layer))
+                    writer.draw(layer.bias, partial(uniform, layer.bias, layer.fan_in**-0.5))
                 else:
                     writer.fill(layer.bias, 0.0)
         context.record.conditions |= {
@@ -97,10 +95,3 @@ def _pair(context: InitializationContext) -> tuple[Stack, ...]:
     except InitializationError as error:
         raise InitializationError(f"tfixup: {error}") from error
     return stacks
-
-
-def _bias(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-    assert layer.bias is not None
-    bound = layer.fan_in**-0.5
-    values = torch.empty(layer.bias.shape, dtype=layer.dtype, device="cpu")
-    return values.uniform_(-bound, bound, generator=generator), {"law": "uniform", "bound": bound}

@@ -143,8 +143,7 @@ def _repeated_rows(summary: TensorSummary, summaries: Mapping[str, TensorSummary
     if summary.equal_rows:
         reason = f"{summary.equal_rows} of {rows} rows equal another row: such units start as one"
         return _finding("repeated_rows", summary, reason, expression)
-    padding = 2 if role.role == "embedding" else 0
-    if summary.zero_rows > padding:
+    if summary.zero_rows > _padding_rows(summary):
         reason = f"{summary.zero_rows} of {rows} rows are zero: such units give no signal"
         return _finding("repeated_rows", summary, reason, expression)
     mirrored = [one for one in summaries.values() if one.negated_rows and one.role.is_weight]
@@ -154,13 +153,20 @@ def _repeated_rows(summary: TensorSummary, summaries: Mapping[str, TensorSummary
     return None
 
 
+def _padding_rows(summary: TensorSummary) -> int:
+    """Return how many rows of zeros are no fault: embeddings have some for padding."""
+    return 2 if summary.role.role == "embedding" else 0
+
+
 def _low_rank(summary: TensorSummary, _: Mapping[str, TensorSummary]) -> Finding | None:
     singular = summary.singular_values
     if singular is None or family_of(summary) != "random" or 2 * summary.zeros > summary.entries:
         return None
     full = singular.shape[1]
     expression = "flatten(1).svd().S" if len(summary.role.shape) > 2 else "svd().S"
-    if summary.rank is not None and summary.rank < full and not summary.negated_rows:
+    padding = min(summary.zero_rows, _padding_rows(summary))
+    attainable = min(full, summary.role.shape[0] - padding) if padding else full
+    if summary.rank is not None and summary.rank < attainable and not summary.negated_rows:
         return _finding("low_rank", summary, f"rank {summary.rank} of {full}", expression)
     rows = math.prod(summary.role.shape) // summary.role.blocks // full
     edge = summary.bulk_std * (math.sqrt(rows) + math.sqrt(full))

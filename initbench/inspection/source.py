@@ -144,9 +144,10 @@ def _defaults(name: str, arguments: Mapping[str, Any]) -> tuple[Inputs, int]:
         return _IMAGENET
     if library == "hf":
         return _hf_defaults(model, arguments)
-    if "classification" in ARCHITECTURES.get(name).traits.tasks:
+    tasks = ARCHITECTURES.get(name).traits.tasks
+    if "classification" in tasks:
         return Inputs((3, 32, 32)), 10
-    return Inputs((_TOKENS,), vocabulary=256), 256
+    return Inputs((2, _TOKENS) if "translation" in tasks else (_TOKENS,), vocabulary=256), 256
 
 
 def _timm_defaults(model: str) -> tuple[Inputs, int]:

@@ -106,6 +106,7 @@ TASKS: Registry[TaskTraits] = Registry(
     {
         "classification": "initbench.tasks.classification",
         "language_modelling": "initbench.tasks.language_modelling",
+        "translation": "initbench.tasks.translation",
     },
 )
 DATASETS: Registry[DatasetTraits] = Registry(
@@ -117,6 +118,9 @@ DATASETS: Registry[DatasetTraits] = Registry(
         "fashion_mnist": "initbench.data.fashion_mnist",
         "gaussian": "initbench.data.random_samples",
         "image_folder": "initbench.data.image_folder",
+        "iwslt14": "initbench.data.iwslt14",
+        "number_words": "initbench.data.number_words",
+        "parallel_text": "initbench.data.parallel_text",
         "python_library": "initbench.data.python_library",
         "random": "initbench.data.random_samples",
         "shakespeare": "initbench.data.shakespeare",

@@ -19,6 +19,8 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
         "deepnorm": "initbench.initializers.deepnorm",
         "delta_orthogonal": "initbench.initializers.delta_orthogonal",
+        "fairseq": "initbench.initializers.fairseq",
+        "fairseq_0_9": "initbench.initializers.fairseq",
         "fixup": "initbench.initializers.fixup",
         "gaussian": "initbench.initializers.gaussian",
         "gpt2": "initbench.initializers.gpt2",

@@ -78,6 +78,7 @@ def effective(recipe: Mapping[str, Any]) -> dict[str, Any]:
     nothing = {"epochs"} if recipe.get("steps") else {"steps"}
     if recipe.get("accumulate", 1) == 1:
         nothing |= {"accumulate", "batch_norm"}
+    nothing.add("batch_size" if recipe.get("batch_tokens") else "batch_tokens")
     return {
         field: value
         for field, value in recipe.items()

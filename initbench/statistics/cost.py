@@ -42,8 +42,11 @@ def initialization_steps(record: Any) -> float:
     cost = record.initialization.get("cost")
     if not cost:
         return math.nan
-    trained = float(record.spec["recipe"]["batch_size"])
-    own = float(record.spec["initializer"]["arguments"].get("batch_size") or trained)
+    recipe, own = record.spec["recipe"], record.spec["initializer"]["arguments"].get("batch_size")
+    if own and recipe.get("batch_tokens"):  # steps differ in their samples
+        return math.nan
+    trained = float(recipe["batch_size"])
+    own = float(own or trained)
     return gradient_equivalents(cost) * own / trained
 
 

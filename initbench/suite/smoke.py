@@ -118,7 +118,8 @@ def _recipe(recipe: Recipe, largest: int) -> Recipe:
     }
     asked = {name: value for name, value in short.items() if getattr(recipe, name) != _RECIPE[name]}
     length = {"epochs": 2} if recipe.trains and recipe.steps is None else {"epochs": recipe.epochs}
-    always = {"batch_size": min(recipe.batch_size, largest), "threads": 1}
+    # Random data have no lengths of sentences, which batches of tokens need.
+    always = {"batch_size": min(recipe.batch_size, largest), "batch_tokens": None, "threads": 1}
     return Recipe.model_validate(recipe.model_dump() | asked | length | always)
 
 

@@ -36,7 +36,7 @@ class Task(ABC):
         name: the registered name.
         metrics: metrics that judge a model on a split; the primary one is the outcome of a trial.
         recipe_fields: fields of a recipe that this task supports but not every task does: ``mixup``,
-            ``label_smoothing``.
+            ``label_smoothing``, ``batch_tokens``.
     """
 
     name: ClassVar[str] = ""
@@ -74,6 +74,16 @@ class Task(ABC):
             outputs: outputs of the model.
             targets: targets of the batch.
         """
+
+    def weight(self, targets: Tensor) -> int | Tensor:
+        """Return the number of entries that `loss` is the mean over, 0-dim if it is a tensor.
+
+        Micro-batches of one step, and the batches of an epoch in the history, count by it.
+
+        Args:
+            targets: targets of the batch.
+        """
+        return len(targets)
 
     def smoothed_loss(self, outputs: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         """Return the loss for smoothed targets; needed if `recipe_fields` contains ``label_smoothing``."""

@@ -18,7 +18,7 @@ from initbench.training.checkpointing import checkpointed_blocks
 from initbench.training.optimizer import Multipliers
 from initbench.training.precision import recipe_kernels
 from initbench.training.recipe import Recipe
-from initbench.training.refusals import ModelTraits, refusals
+from initbench.training.refusals import ModelTraits, check_sentences, refusals
 from initbench.training.run import Checkpoints, DivergedError, Entry, EvaluatedSplit, TrainingRun
 
 OnEpoch = Callable[[int, int, Entry], None]
@@ -37,8 +37,8 @@ class TrainingResult:
             targets under label smoothing; under mixup all values are weighted by λ.
         metrics: the outcome, see `train`.
         diverged: whether a loss was not finite.
-        speed: ``samples_per_second`` of the training steps, without evaluation, and for tokens ``tokens_per_second``;
-            empty if no epoch was completed. Not reproducible, and not compared.
+        speed: ``samples_per_second`` of the training steps, without evaluation, and for texts of one length
+            ``tokens_per_second``; empty if no epoch was completed. Not reproducible, and not compared.
     """
 
     history: list[Entry]
@@ -87,6 +87,7 @@ def train(
         checkpoints: where the run is kept and what it continues from; None to keep nothing.
 
     Raises:
+        ArgumentError: a training sentence does not fit into a batch of ``batch_tokens``.
         CheckpointError: the checkpoint does not fit the run; model and streams must not be used afterwards.
         DataError: the split to evaluate on is empty.
         InitbenchError: the recipe cannot train this model on this task (see `refusals`).
@@ -97,6 +98,7 @@ def train(
     reason = refusals(recipe, task, dataset.inputs, ModelTraits.of(model))
     if reason is not None:
         raise InitbenchError(reason)
+    check_sentences(recipe, dataset.train)
     run = TrainingRun(
         model=model,
         task=task,

@@ -64,8 +64,11 @@ class Recipe(BaseModel):
         steps: steps of the optimizer, instead of `epochs`; null for none. The schedule runs over them, and the last
             epoch may end early.
         batch_size: samples per step; the last batch of an epoch may be smaller, and a single leftover sample joins it.
+        batch_tokens: for pairs of sentences, instead of `batch_size`: the most tokens per step, padding included, of
+            the source or of the target. Sentences of like length form a batch; the batches of an epoch are fixed by
+            the seed, and their order changes from epoch to epoch (as with ``--max-tokens`` of fairseq). null for none.
         accumulate: number of micro-batches per step, processed one after another to save memory. The gradient is the
-            same mean over all samples of the batch, up to rounding.
+            same mean over all samples of the batch, or over their target tokens, up to rounding.
         batch_norm: ``whole_batch`` refuses `accumulate` for a model with BatchNorm; ``micro_batch`` lets BatchNorm take
             its statistics over each micro-batch, which changes the numbers (in Ioffe & Szegedy, Batch Normalization,
             2015, they are over the whole batch).
@@ -139,6 +142,7 @@ class Recipe(BaseModel):
     epochs: Annotated[int, Field(ge=0)] = 10
     steps: Count | None = None
     batch_size: Count = 128
+    batch_tokens: Count | None = None
     accumulate: Count = 1
     batch_norm: Literal["whole_batch", "micro_batch"] = "whole_batch"
     optimizer: Literal["sgd", "signsgd", "adam", "adamw"] = "sgd"
@@ -221,6 +225,14 @@ class Recipe(BaseModel):
 
     @model_validator(mode="after")
     def _batches(self) -> Self:
+        if self.batch_tokens is not None:
+            if self.batch_size != self._default("batch_size"):
+                raise ArgumentError(
+                    f"cannot be combined with batch_size, {self.batch_size}; give one of them", "batch_tokens"
+                )
+            if self.batch_norm == "micro_batch":
+                raise ArgumentError("micro_batch is for batch_size, not batch_tokens", "batch_norm")
+            return self
         if self.accumulate > self.batch_size:
             raise ArgumentError(f"must be at most batch_size, {self.batch_size}; got {self.accumulate}", "accumulate")
         if self.batch_norm == "micro_batch" and self.accumulate == 1:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from initbench.data.dataset import Samples
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.tasks import Task
@@ -16,7 +17,7 @@ from initbench.training.checkpointing import find_blocks
 from initbench.training.precision import tf32_is_supported
 from initbench.training.recipe import Recipe
 
-_OF_SOME_TASKS = ("mixup", "label_smoothing")
+_OF_SOME_TASKS = ("mixup", "label_smoothing", "batch_tokens")
 _OF_IMAGES = ("random_resized_crop", "crop", "flip", "cutout", "channels_last")
 
 
@@ -84,6 +85,20 @@ def multiplier_refusal(recipe: Recipe) -> str | None:
 def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
     """Return why a recipe cannot train a model on a task, in one line that begins with the field; None if it can."""
     return data_refusal(recipe, task, inputs) or model_refusal(recipe, model)
+
+
+def check_sentences(recipe: Recipe, split: Samples) -> None:
+    """Raise an ArgumentError if the sentences of a training split do not fit into batches of `batch_tokens`."""
+    if not recipe.trains or recipe.batch_tokens is None:
+        return
+    if split.lengths is None:
+        raise ArgumentError("is for pairs of sentences; the samples of this dataset have no lengths", "batch_tokens")
+    longest = int(split.lengths.max())
+    if longest > recipe.batch_tokens:
+        raise ArgumentError(
+            f"must be at least {longest}, the tokens of the longest training sentence; got {recipe.batch_tokens}",
+            "batch_tokens",
+        )
 
 
 def check_device(recipe: Recipe, device: torch.device | str) -> None:

@@ -164,7 +164,9 @@ class TrainingRun:
         self.recipe = recipe
         self.evaluate_on: EvaluatedSplit = evaluate_on
         augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup, recipe.random_resized_crop)
-        self.batches = TrainingBatches(dataset.train, recipe.batch_size, augmentation, seed)
+        self.batches = TrainingBatches(
+            dataset.train, recipe.batch_size, augmentation, seed, batch_tokens=recipe.batch_tokens
+        )
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(make_parameter_groups(model, recipe, multipliers), recipe)
         self.schedule = Schedule(recipe, len(self.batches))
@@ -175,11 +177,11 @@ class TrainingRun:
         self.validation: float | None = None
         self.steps = self.samples = 0
         self.seconds = 0.0
-        # Values of training steps still on the device, with the batch sizes, and the epoch's sums on the host.
+        # Values of training steps still on the device, with the batches' weights, and the epoch's sums on the host.
         self.names: list[str] = []
-        self.pending: list[tuple[Tensor, int]] = []
+        self.pending: list[tuple[Tensor, int | Tensor]] = []
         self.sums: dict[str, float] = {}
-        self.epoch_samples = 0
+        self.epoch_weight = 0
 
     def train(self, on_epoch: Callable[[int, int, Entry], None] | None, checkpoints: Checkpoints | None = None) -> None:
         """Train to the end, or until a loss is not finite; a restored run continues where it was."""
@@ -202,7 +204,7 @@ class TrainingRun:
         before, samples = self.steps % len(self.batches), 0
         if not before:
             self.sums.clear()
-            self.epoch_samples = 0
+            self.epoch_weight = 0
         started = time.perf_counter()
         for index, batch in enumerate(self.batches.epoch(), start=before + 1):
             self.step(batch)
@@ -231,14 +233,16 @@ class TrainingRun:
         """Take one step and keep its values on the device."""
         self.optimizer.zero_grad(set_to_none=True)
         parts = self.micro_batches(batch)
-        values = self.backward(parts[0], len(parts[0]) / len(batch))
+        weight = self.task.weight(batch.targets)
+        whole = weight if len(parts) > 1 else None
+        values = self.backward(parts[0], whole)
         for part in parts[1:]:
-            values = values + self.backward(part, len(part) / len(batch))
+            values = values + self.backward(part, whole)
         if self.recipe.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm)
         self.optimizer.step()
         self.scheduler.step()
-        self.pending.append((values, len(batch)))
+        self.pending.append((values, weight))
         self.steps += 1
 
     def micro_batches(self, batch: TrainingBatch) -> list[TrainingBatch]:
@@ -246,38 +250,44 @@ class TrainingRun:
         parts, batch_size = self.recipe.accumulate, self.recipe.batch_size
         if parts == 1:
             return [batch]
+        if self.recipe.batch_tokens is not None:
+            return batch.split(min(parts, len(batch)))
         least = 2 if batch_size >= 2 * parts else 1
         fewer = -(-len(batch) * parts // batch_size)
         return batch.split(max(1, min(parts, fewer, len(batch) // least)))
 
-    def backward(self, batch: TrainingBatch, share: float) -> Tensor:
-        """Add a share of the gradient of the mean loss; return that share of the loss and of the training values."""
+    def backward(self, batch: TrainingBatch, whole: int | Tensor | None) -> Tensor:
+        """Add a share of the gradient of the mean loss; return that share of the loss and of the training values.
+
+        `whole` is the weight of the batch that this is a micro-batch of; None if it is not split.
+        """
         inputs = batch.inputs.contiguous(memory_format=self.memory_format)
         outputs = compute_outputs(self.compute, inputs, self.recipe.precision)
         loss = batch_loss(self.task, outputs, batch, self.recipe.label_smoothing)
         plain = None if self.recipe.label_smoothing else loss.detach()
-        if share < 1:
+        share = None if whole is None else _share(self.task.weight(batch.targets), whole, loss.dtype)
+        if share is not None:
             loss = share * loss
         loss.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             values = batch_values(self.task, outputs, batch, plain)
             self.names = ["loss", *values]
             rest = [value.to(loss.dtype) for value in values.values()]
-            return torch.stack([loss, *(share * value if share < 1 else value for value in rest)])
+            return torch.stack([loss, *(value if share is None else share * value for value in rest)])
 
     def collect(self) -> None:
         """Bring the values of the latest steps to the host and check their losses."""
         first = self.steps - len(self.pending)
-        sizes = [size for _, size in self.pending]
-        rows = torch.stack([values for values, _ in self.pending]).tolist() if sizes else []
+        rows = torch.stack([values for values, _ in self.pending]).tolist() if self.pending else []
+        weights = [int(weight) for _, weight in self.pending]
         self.pending.clear()
-        for index, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+        for index, (row, weight) in enumerate(zip(rows, weights, strict=True)):
             if not math.isfinite(row[0]):
                 self.steps = first + index
                 raise DivergedError(self.steps)
             for name, value in zip(self.names, row, strict=True):
-                self.sums[name] = self.sums.get(name, 0.0) + value * size
-            self.epoch_samples += size
+                self.sums[name] = self.sums.get(name, 0.0) + value * weight
+            self.epoch_weight += weight
 
     def record(self, epoch: float, *, evaluated: bool) -> None:
         """Add an entry to the history; `epoch` is the number of epochs done."""
@@ -290,7 +300,7 @@ class TrainingRun:
         # The rate of the step just taken; the scheduler is already at the next one.
         lr = self.recipe.lr * self.schedule.factor(self.steps - 1)
         entry = {"step": self.steps, "epoch": epoch, "lr": lr}
-        entry |= {f"train_{name}": total / self.epoch_samples for name, total in self.sums.items()}
+        entry |= {f"train_{name}": total / self.epoch_weight for name, total in self.sums.items()}
         self.history.append(json_values(entry | {f"{self.evaluate_on}_{name}": x for name, x in values.items()}))
 
     def evaluate(self, name: EvaluatedSplit) -> dict[str, float]:
@@ -327,9 +337,14 @@ class TrainingRun:
         }
 
     def speed(self) -> dict[str, float]:
-        """Return samples, and for tokens also tokens, per second of training steps; empty if there were none."""
+        """Return samples, and tokens of texts of one length, per second of training steps; empty if there were none."""
         if not self.seconds:
             return {}
         samples, inputs = self.samples / self.seconds, self.dataset.inputs
-        tokens = {} if inputs.vocabulary is None else {"tokens_per_second": samples * inputs.positions}
+        has_tokens = inputs.vocabulary is not None and self.dataset.train.lengths is None
+        tokens = {"tokens_per_second": samples * inputs.positions} if has_tokens else {}
         return {"samples_per_second": samples} | tokens
+
+
+def _share(part: int | Tensor, whole: int | Tensor, dtype: torch.dtype) -> float | Tensor:
+    return part.to(dtype) / whole if isinstance(part, Tensor) else part / whole

@@ -13,7 +13,7 @@ from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import ARCHITECTURES
 
-IMAGES, TOKENS = Inputs((3, 8, 8)), Inputs((6,), 19)
+IMAGES, TOKENS, PAIRS = Inputs((3, 8, 8)), Inputs((6,), 19), Inputs((2, 6), 19)
 
 
 def sized(name, inputs, **arguments):
@@ -32,6 +32,8 @@ def sized(name, inputs, **arguments):
         *[("plain", IMAGES, {"depth": depth, "width": 1}) for depth in (10, 28)],
         *[("gpt", TOKENS, {"depth": depth, "width": 8, "heads": 2}) for depth in (1, 2, 3, 9)],
         ("gpt", TOKENS, {"depth": 7, "width": 8, "heads": 2, "tied": False, "positions": "rotary", "norm": "none"}),
+        *[("transformer", PAIRS, {"depth": depth, "width": 8}) for depth in (1, 2, 3, 9)],
+        ("transformer", PAIRS, {"depth": 7, "decoder_depth": 2, "width": 8, "tied": "all", "norm": "pre"}),
         *[("mlp", IMAGES, {"depth": depth}) for depth in (1, 2, 3, 4, 9)],
         ("mlp", IMAGES, {"depth": 7, "width": 16, "norm": "batch", "bias": False}),
         ("mlp", IMAGES, {"widths": [5, 7], "bias": False}),

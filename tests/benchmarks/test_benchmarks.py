@@ -158,6 +158,7 @@ def test_the_references_compute_what_initbench_computes():
     import metainit_step
     import torch
     import training_step
+    import transformer
 
     import initbench
 
@@ -174,6 +175,7 @@ def test_the_references_compute_what_initbench_computes():
         initbench.initialize(start, "kaiming")
         gradinit_iteration.same_algorithm(start, batches)
     gpt_step.same_training(1, 8, 2, 8, 16)
+    transformer.same_training(1, 8, 2, 8, 16)
 
 
 def test_the_distance_of_standard_deviations_from_1_is_that_of_the_worst_layer():

@@ -16,7 +16,7 @@ from initbench import randomness
 from initbench.initializers.initialize import initialize
 from initbench.registry import INITIALIZERS
 
-OF_THEIR_OWN = {"pytorch_default": 1.0, "gpt2": 0.02}
+OF_THEIR_OWN = {"pytorch_default": 1.0, "gpt2": 0.02, "fairseq": 8**-0.5, "fairseq_0_9": 8**-0.5}
 ON_OTHER_NETWORKS = {"deepnorm", "tfixup"}  # with tests of their own
 LAWS = sorted(
     name
@@ -82,7 +82,7 @@ def test_laws_that_stay(name, std):
     assert model.words.weight.std().item() == pytest.approx(std, rel=5 / math.sqrt(2 * 16000))
 
 
-@pytest.mark.parametrize("name", ["kaiming", "pytorch_default", "gpt2"])
+@pytest.mark.parametrize("name", ["kaiming", "pytorch_default", "gpt2", "fairseq"])
 def test_the_row_of_padding_is_zero(name):
     model = nn.Sequential(OrderedDict(words=nn.Embedding(9, 8, padding_idx=3), e=nn.TransformerEncoderLayer(8, 2, 16)))
     nn.init.ones_(model.words.weight)

@@ -11,6 +11,8 @@ WITH_NORM = WRN | {"norm": "batch"}
 MLP = {"name": "mlp", "width": 8}
 RESIDUAL = {"name": "residual_mlp", "width": 8}
 GPT = {"name": "gpt", "depth": 1, "width": 8, "heads": 2}
+SENTENCES = {"name": "number_words", "train_size": 8, "validation_size": 4, "test_size": 4}
+TRANSFORMER = {"name": "transformer", "depth": 1, "width": 8, "heads": 2}
 METAINIT = {"name": "metainit", "steps": 2, "batch_size": 4}
 GRADINIT = {"name": "gradinit", "iterations": 3, "batch_size": 4}
 LSUV = {"name": "lsuv", "batch_size": 8}
@@ -80,7 +82,22 @@ SUITES = {
         "dataset": TEXT,
         "architectures": GPT | {"dropout": 0.1},
         "initializers": [{"name": "gpt2", "std": 0.1, "residual": "zero"}, METAINIT, GRADINIT, LSUV]
-        + [{"name": name, "embedding_std": 0.1} for name in ("kaiming", "xavier", "orthogonal", "zero")],
+        + [{"name": name, "embedding_std": 0.1} for name in ("kaiming", "xavier", "orthogonal", "zero")]
+        + ["fairseq", "fairseq_0_9"],
+    },
+    "translation": {
+        "dataset": SENTENCES,
+        "architectures": [
+            TRANSFORMER | {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1},
+            TRANSFORMER | {"norm": ["pre", "none"], "tied": "none", "hidden": 12, "decoder_depth": 2},
+        ],
+        "initializers": ["fairseq", METAINIT, GRADINIT, LSUV],
+        "probes": [{"name": name} | SMALL for name in ("gradient_quotient", "signal_by_depth", "initial_loss")],
+    },
+    "batches_of_tokens": {
+        "dataset": SENTENCES,
+        "architectures": TRANSFORMER,
+        "recipe": {"epochs": 1, "lr": 0.01, "batch_tokens": 24},
     },
     "probes_of_gpt": {
         "dataset": TEXT,
@@ -105,6 +122,11 @@ SUITES = {
         "architectures": GPT | {"norm": "post", "scheme": [{"name": "deepnorm", "alpha": [1.5, 2.0]}, "admin"]},
         "initializers": [{"name": "deepnorm", "beta": 0.5}]
         + [{"name": "admin", "base": "gpt2", "data": data, "batch_size": 4} for data in ("random", "real")],
+    },
+    "without_norm": {
+        "dataset": SENTENCES,
+        "architectures": TRANSFORMER | {"norm": "none"},
+        "initializers": "tfixup",
     },
     "options_of_gpt": {
         "dataset": TEXT,

@@ -8,6 +8,7 @@ import pytest
 import torch
 from cases import batch
 from small_gpt import gpt, tokens
+from small_transformer import pairs, transformer
 from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
@@ -22,6 +23,7 @@ NORM_FREE = {
     "wrn": lambda: create_model("wrn", depth=10, width=1, norm="none", input_shape=(3, 8, 8)),
     "resnet": lambda: create_model("resnet", depth=8, norm="none", input_shape=(3, 8, 8)),
     "gpt": lambda: gpt(norm="none"),
+    "transformer": lambda: transformer(norm="none", tied="none"),
 }
 
 
@@ -30,7 +32,7 @@ NORM_FREE = {
 def test_a_scheme_that_says_so_keeps_the_function(name, scheme):
     """To rounding of float64: multipliers of 1 and biases of 0 change nothing, nor does g·v/‖v‖ with g = ‖v‖."""
     model = NORM_FREE[name]().double().eval()
-    inputs = tokens()[0] if name == "gpt" else batch((2, 3, 8, 8))[0]
+    inputs = {"gpt": tokens, "transformer": pairs}.get(name, lambda: batch((2, 3, 8, 8)))()[0]
     rewritten = initbench.rewrite(model, scheme, inputs=inputs)
     assert sum(p.numel() for p in rewritten.parameters()) > sum(p.numel() for p in model.parameters())
     with torch.no_grad():

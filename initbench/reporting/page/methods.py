@@ -153,8 +153,9 @@ def _recipe(recipes: Sequence[Mapping[str, Any]], *, has_tuned_rate: bool = Fals
         for unit, numbers in (("epoch", values("epochs")), ("step", values("steps")))
         if numbers
     ]
+    sizes = [*values("batch_size"), *(f"up to {tokens} tokens" for tokens in values("batch_tokens"))]
     return (
-        f"for {_either(lengths)} in batches of {_either(values('batch_size'))} with "
+        f"for {_either(lengths)} in batches of {_either(sizes)} with "
         f"{_either([OPTIMIZERS.get(name, name) for name in values('optimizer')])} ({', '.join(details)})"
     )
 
@@ -189,7 +190,7 @@ DETAILS = {
 }
 """Fields of the recipe → their words, if they are not off."""
 NEED_NO_WORDS = {
-    *("epochs", "steps", "batch_size", "optimizer", "lr"),  # in the sentence itself
+    *("epochs", "steps", "batch_size", "batch_tokens", "optimizer", "lr"),  # in the sentence itself
     # Where it computes, and how often it evaluates.
     *("activation_checkpointing", "channels_last", "history_every", "evaluate_every", "threads"),
 }
