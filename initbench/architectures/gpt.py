@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from initbench.architectures.blocks import LayerNorm, TanhGELU, check_rate, make_dropout
-from initbench.architectures.style import STATED, check_norm, make_branch_end, make_scalar_bias
+from initbench.architectures.style import STATED, Shortcut, check_norm, make_branch_end, make_scalar_bias
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -170,16 +170,18 @@ class Block(nn.Module):
         has_norm = norm != "none"
         self.ln_1 = make_norm(norm_type, width, bias=bias) if has_norm else nn.Identity()
         self.attn = attn
+        self.attn_shortcut = Shortcut()
         self.ln_2 = make_norm(norm_type, width, bias=bias) if has_norm else nn.Identity()
         self.mlp = mlp
+        self.mlp_shortcut = Shortcut()
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, T, width) to (N, T, width)."""
         if self.post:
-            x = self.ln_1(x + self.attn(x))
-            return self.ln_2(x + self.mlp(x))
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
+            x = self.ln_1(self.attn_shortcut(x) + self.attn(x))
+            return self.ln_2(self.mlp_shortcut(x) + self.mlp(x))
+        x = self.attn_shortcut(x) + self.attn(self.ln_1(x))
+        return self.mlp_shortcut(x) + self.mlp(self.ln_2(x))
 
 
 def make_norm(kind: NormType, width: int, *, bias: bool) -> nn.Module:

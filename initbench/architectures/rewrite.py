@@ -33,6 +33,9 @@ def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: A
       as ``weight_norm_beside_norm``, normalizations stay and convolutions get no biases.
     - ``channel_bias`` (Zhu et al., 2021, GradInit's networks): a bias per channel replaces each normalization; see
       `remove_normalization`.
+    - ``deepnorm`` (Wang et al., 2022): in post-norm Transformers, a constant multiplier ends each residual branch.
+    - ``admin`` (Liu et al., 2020): in `gpt` and `transformer` with norms after additions, a learnable vector of 1s
+      multiplies each shortcut.
     - schemes of plug-ins, see `register_scheme`.
 
     All weights keep their values; gates that branches already have become the scheme's, or 1 if they have more than one

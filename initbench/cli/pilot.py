@@ -103,7 +103,12 @@ def is_tuned(trial: TrialSpec) -> bool:
 
 def _with_steps(trial: TrialSpec, steps: int) -> TrialSpec:
     """Return the trial with this number of steps, of the same cost per step, and with one evaluation."""
-    plain: dict[str, Any] = {"epochs": type(trial.recipe)().epochs, "warmup_epochs": 0.0, "warmup_steps": 0}
+    plain: dict[str, Any] = {
+        "epochs": type(trial.recipe)().epochs,
+        "warmup_epochs": 0.0,
+        "warmup_steps": 0,
+        "shift_steps": 0,
+    }
     plain |= {"schedule": "constant", "milestones": (), "step_factor": type(trial.recipe)().step_factor}
     plain |= {"steps": steps, "history_every": None, "evaluate_every": None}
     return trial.model_copy(update={"recipe": trial.recipe.model_copy(update=plain)})

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from initbench.architectures.scalars import ConstantMultiplier
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import transformer_stacks
 from initbench.initializers.context import Apply, InitializationContext
-from initbench.initializers.distribution import WeightLayer, sample, weight_layers
+from initbench.initializers.distribution import weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal_embedding
-from initbench.initializers.record import Law
+from initbench.initializers.transformer_gains import gains_by_role, xavier_by_role
 from initbench.registry import register_initializer
-from initbench.structure.find import Structure
 from initbench.structure.kinds import NORM_LAYERS
 from initbench.structure.stacks import Stack
 
 _ENCODER = 0.87
-_ROLES = 3  # queries, keys and values in the one weight of an nn.MultiheadAttention
 
 
 @register_initializer(
@@ -30,10 +26,11 @@ _ROLES = 3  # queries, keys and values in the one weight of an nn.MultiheadAtten
     scheme="deepnorm",
     reference="Wang et al., DeepNet: Scaling Transformers to 1,000 Layers, 2022, Figure 2",
 )
-def deepnorm(beta: float | None = None, embedding_std: float | None = None) -> Apply:
+def deepnorm(beta: float | None = None) -> Apply:
     """Entries ~ N(0, β²·2/(fan_in + fan_out)) in feed-forward parts, values and outputs of attentions; else β is 1.
 
-    Queries, keys and the layers outside of residual branches have β = 1; biases are 0. For N encoder and M decoder
+    Queries, keys and the layers outside of residual branches have β = 1; biases are 0, and embeddings are drawn from
+    N(0, 1/features), as in fairseq. For N encoder and M decoder
     layers, β is 0.87·(N⁴M)^(-1/16) in the encoder and (12M)^(-1/4) in the decoder; for one stack of L layers it is
     (8L)^(-1/4). TorchScale, the authors' library, divides the encoder's weights by (N⁴M)^(1/16) / 1.15 instead.
 
@@ -41,14 +38,12 @@ def deepnorm(beta: float | None = None, embedding_std: float | None = None) -> A
 
     Args:
         beta: β of all stacks; null for the paper's.
-        embedding_std: standard deviation of embeddings; null for 1/√features, as in fairseq.
 
     Raises:
-        ArgumentError: beta or embedding_std is not a finite number above 0.
+        ArgumentError: beta is not a finite number above 0.
     """
-    for name, value in (("beta", beta), ("embedding_std", embedding_std)):
-        if value is not None:
-            check_positive(name, value)
+    if beta is not None:
+        check_positive("beta", beta)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         stacks = transformer_stacks(context)
@@ -57,16 +52,15 @@ def deepnorm(beta: float | None = None, embedding_std: float | None = None) -> A
                 "deepnorm: no shortcut is multiplied by α; initbench.rewrite(model, 'deepnorm') does it"
             )
         values = betas(stacks) if beta is None else [beta] * len(stacks)
-        gains = _gains(context.structure, stacks, values)
+        gains = gains_by_role(context, stacks, values, queries=1.0)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         writer = ParameterWriter(model, context)
         for weight, padding in embeddings(model):
-            std = weight.shape[1] ** -0.5 if embedding_std is None else embedding_std
-            writer.draw(weight, partial(normal_embedding, weight, std, padding))
+            writer.draw(weight, partial(normal_embedding, weight, weight.shape[1] ** -0.5, padding))
         for module in model.modules():
             for layer in weight_layers(module):
                 gain = gains.get(names[id(layer.weight)], 1.0)
-                writer.draw(layer.weight, partial(_xavier, layer, gain))
+                writer.draw(layer.weight, partial(xavier_by_role, layer, gain, 1.0, "normal"))
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
@@ -83,31 +77,3 @@ def betas(stacks: tuple[Stack, ...]) -> list[float]:
         return [(8 * stacks[0].layers) ** -0.25]
     n, m = (stack.layers for stack in stacks)
     return [_ENCODER * (n**4 * m) ** (-1 / 16), (12 * m) ** -0.25]
-
-
-def _gains(structure: Structure, stacks: tuple[Stack, ...], values: list[float]) -> dict[str, float]:
-    """Return the gain of each weight in the branches, by the name of the parameter."""
-    gains = {
-        name: value
-        for stack, value in zip(stacks, values, strict=True)
-        for branch in stack.branches
-        for name in branch.parameters
-    }
-    layers = {layer.name: layer for layer in structure.layers}
-    for attention in structure.attention:
-        for name in {*attention.query, *attention.key}:
-            layer = layers[name]
-            if name not in attention.value:
-                gains[layer.weight] = 1.0
-            elif layer.kind != "attention":
-                raise InitializationError(f"deepnorm: {name} computes values together with queries or keys")
-    return gains
-
-
-def _xavier(layer: WeightLayer, gain: float, generator: torch.Generator) -> tuple[Tensor, Law]:
-    std = math.sqrt(2 / (layer.fan_in + layer.fan_out))
-    if layer.blocks != _ROLES:
-        return sample(layer, gain * std, "normal", generator)
-    values, law = sample(layer, std, "normal", generator)
-    values[-layer.outputs :] *= gain  # behind queries and keys
-    return values, law | {"gain_of_values": gain}

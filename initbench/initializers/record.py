@@ -29,6 +29,7 @@ Law = dict[str, Any]
 
 SET_TO = {
     "norms": "‖v‖",
+    "profiled": "the deviation that the branches before it have added up",
     "inverse_deviations": "1/σ of each channel",
     "standardizing_shifts": "-μ/σ of each channel",
 }

@@ -91,6 +91,7 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
 SCHEMES: Registry[SchemeTraits] = Registry(
     "scheme",
     {
+        "admin": "initbench.schemes.admin",
         "channel_bias": "initbench.schemes.channel_bias",
         "deepnorm": "initbench.schemes.deepnorm",
         "fixup": "initbench.schemes.fixup",
@@ -200,6 +201,7 @@ def register_initializer(
     smoke: Mapping[str, Any] | None = None,
     reference: str = "",
     sets_rates: bool = False,
+    example: Mapping[str, Any] | None = None,
 ) -> Callable[[Factory], Factory]:
     """Register an initializer: a factory of typed hyperparameters that returns ``apply(model, context)``.
 
@@ -219,12 +221,14 @@ def register_initializer(
         sets_rates: whether the multipliers in its record are part of the method. If so, it does not run with a recipe
             that replaces or distorts them: `lr_multipliers`, `weight_decays`, `clip_norm`, or ``adam`` with weight
             decay.
+        example: for an initializer of one kind of network, an architecture for tokens with arguments, as in a suite, on
+            which the conformance kit runs it, too.
 
     Raises:
         InitbenchError: the name is taken, or `smoke` names an unknown argument.
     """
     smoke = smoke or {}
-    traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference, sets_rates)
+    traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference, sets_rates, example or {})
     return _with_arguments(f"initializer {name!r}: smoke sets", smoke, INITIALIZERS.register(name, version, traits))
 
 

@@ -14,6 +14,7 @@ from initbench.registry.traits import InitializerTraits
 INITIALIZERS: Registry[InitializerTraits] = Registry(
     "initializer",
     {
+        "admin": "initbench.initializers.admin",
         "completep": "initbench.initializers.completep",
         "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
         "deepnorm": "initbench.initializers.deepnorm",
@@ -37,6 +38,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "pytorch_default": "initbench.initializers.pytorch_default",
         "skipinit": "initbench.initializers.skipinit",
         "small_init": "initbench.initializers.small_init",
+        "tfixup": "initbench.initializers.tfixup",
         "truncated_normal": "initbench.initializers.truncated_normal",
         "weight_norm": "initbench.initializers.weight_norm",
         "xavier": "initbench.initializers.xavier",

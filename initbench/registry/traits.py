@@ -51,6 +51,7 @@ class InitializerTraits:
     smoke: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""
     sets_rates: bool = False
+    example: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,10 @@ USE = "use"
 _BELONG_TO = {
     "epochs": ("steps",),
     "steps": ("epochs",),
-    "warmup_epochs": ("warmup_steps",),
-    "warmup_steps": ("warmup_epochs",),
-    "schedule": ("milestones", "step_factor"),
+    "warmup_epochs": ("warmup_steps", "shift_steps"),
+    "warmup_steps": ("warmup_epochs", "shift_steps"),
+    "shift_steps": ("warmup_epochs", "warmup_steps"),
+    "schedule": ("milestones", "step_factor", "shift_steps"),
     "optimizer": ("momentum", "nesterov", "betas"),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -19,7 +19,7 @@ from initbench.registry import ARCHITECTURES
 
 CLASSES = 4
 _SAMPLES, _BATCHES, _IMAGE, _WORDS, _LENGTH = 8, 16, (3, 8, 8), 10, 5
-_SMALL = {"depth": 10, "width": 1, "norm": "none"}
+_SMALL: dict[str, Any] = {"depth": 10, "width": 1, "norm": "none"}
 _SMALL_OF_TOKENS: dict[str, Any] = {"depth": 2, "width": 8, "heads": 2, "norm": "post"}
 _TOKENS = {"language_modelling": (_LENGTH,), "translation": (2, _LENGTH)}
 
@@ -141,15 +141,15 @@ STANDARD = (
 DEGENERATE = (Case("no_parameters", nn.Flatten), Case("all_frozen", Frozen))
 
 
-def cases(scheme: str | None) -> tuple[Case, ...]:
-    """Return the models for an initializer that needs a scheme, or none.
+def cases(scheme: str | None, example: Mapping[str, Any]) -> tuple[Case, ...]:
+    """Return the models for an initializer that needs a scheme, or none; `example` is among them, see its traits.
 
     With a scheme there is a model of every architecture that has it: of depth 10 without normalization for images, and
     if none has it, post-norm for tokens. The last one is also with a frozen weight, and in channels_last if it is for
     images. If there is no such architecture, an InitbenchError is raised.
     """
     if scheme is None or scheme == "standard":
-        return STANDARD
+        return (*STANDARD, *(_of_tokens(example["name"], "standard", example) if example else ()))
     # A family of architectures takes long to import.
     single = [name for name in ARCHITECTURES.names() if not name.endswith("/*")]
     images = [case for name in single for case in _of_images(name, scheme)]
@@ -177,11 +177,12 @@ def _of_images(name: str, scheme: str) -> Iterator[Case]:
     yield from _unless_refused(Case(name, make))
 
 
-def _of_tokens(name: str, scheme: str) -> Iterator[Case]:
+def _of_tokens(name: str, scheme: str, example: Mapping[str, Any] | None = None) -> Iterator[Case]:
+    small = _SMALL_OF_TOKENS | {key: value for key, value in (example or {}).items() if key != "name"}
     for task in {*_TOKENS} & {*ARCHITECTURES.get(name).traits.tasks}:
 
         def make(inputs: Inputs = Inputs(_TOKENS[task], _WORDS)) -> nn.Module:
-            return create_model(name, scheme=scheme, inputs=inputs, num_classes=_WORDS, **_SMALL_OF_TOKENS)
+            return create_model(name, scheme=scheme, inputs=inputs, num_classes=_WORDS, **small)
 
         yield from _unless_refused(Case(name, make, (_SAMPLES, *_TOKENS[task]), words=True))
 

@@ -205,7 +205,7 @@ class Subject:
         component = _component(initializer)
         resolved = component.resolve({**component.traits.smoke, **arguments})
         component.build(resolved)
-        return cls(component, resolved, cases(component.traits.scheme))
+        return cls(component, resolved, cases(component.traits.scheme, component.traits.example))
 
     @property
     def name(self) -> str:

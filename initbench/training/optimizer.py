@@ -131,7 +131,8 @@ class Schedule:
       2017, equation 5 with a minimum of 0);
     - ``linear`` is 1 − (t − W) / (T − W) (Devlin et al., BERT, 2019, appendix A.2);
     - ``inverse_square_root`` is √(W / (t + 1)), which with the warm-up is the schedule of Vaswani et al., Attention Is
-      All You Need, 2017, equation 3, with `lr` as its largest value (the paper counts steps from 1);
+      All You Need, 2017, equation 3, with `lr` as its largest value (the paper counts steps from 1). With `shift_steps`
+      S it is √(S / (S + t)), which starts at 1 (Huang et al., 2020);
     - ``step`` multiplies by `step_factor` after each milestone's number of epochs, counted from the beginning.
 
     Attributes:
@@ -157,6 +158,8 @@ class Schedule:
             return 0.5 * (1 + math.cos(math.pi * (step - self.warmup) / remaining))
         if recipe.schedule == "linear":
             return 1 - (step - self.warmup) / remaining
+        if recipe.shift_steps:
+            return math.sqrt(recipe.shift_steps / (recipe.shift_steps + step))
         if recipe.schedule == "inverse_square_root":
             return math.sqrt(max(1, self.warmup) / (step + 1))
         if recipe.schedule == "step":

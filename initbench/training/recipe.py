@@ -92,13 +92,17 @@ class Recipe(BaseModel):
         betas: betas of ``adam`` and ``adamw``.
         schedule: ``cosine`` (to 0, one cycle; Loshchilov & Hutter, SGDR, 2017), ``linear`` (to 0; Devlin et al., BERT,
             2019, appendix A.2), ``inverse_square_root`` (lr·√(W / t) after a warm-up of W steps; Vaswani et al.,
-            Attention Is All You Need, 2017, section 5.3), all per step, ``step`` or ``constant``.
+            Attention Is All You Need, 2017, section 5.3; or see `shift_steps`), all per step, ``step`` or
+            ``constant``.
         milestones: for ``step``: the epochs at whose start the learning rate is multiplied by `step_factor`.
         step_factor: see `milestones`.
         warmup_epochs: epochs over which the learning rate rises linearly, in steps of equal size, to `lr` (Goyal et
             al., Accurate, Large Minibatch SGD, 2017, section 2.2). Cosine and linear run over the remaining steps;
             milestones are counted from the beginning.
         warmup_steps: the same in steps, instead of `warmup_epochs`; 0 for none.
+        shift_steps: S of lr·√(S / (S + t)) at step t = 0, 1, ..., with which ``inverse_square_root`` starts at `lr`
+            without a warm-up (Huang et al., Improving Transformer Optimization Through Better Initialization, 2020; S
+            is 4000 in the authors' code); 0 for none.
         clip_norm: largest global L2 norm of the gradient; null for no clipping.
         random_resized_crop: for example ``[0.08, 1]``: from each image a random window of 8 % to 100 % of its area with
             a ratio of width to height between 3/4 and 4/3, resized to the image's size (Szegedy et al., Going Deeper
@@ -154,6 +158,7 @@ class Recipe(BaseModel):
     step_factor: Fraction = 0.1
     warmup_epochs: NonNegative = 0.0
     warmup_steps: Annotated[int, Field(ge=0)] = 0
+    shift_steps: Annotated[int, Field(ge=0)] = 0
     clip_norm: Annotated[float, Field(gt=0)] | None = None
     random_resized_crop: tuple[Fraction, Fraction] | None = None
     crop: Annotated[int, Field(ge=0)] = 0
@@ -207,8 +212,15 @@ class Recipe(BaseModel):
                 f"must be at most the first milestone, {self.milestones[0]}; got {self.warmup_epochs:g}",
                 "warmup_epochs",
             )
-        if self.schedule == "inverse_square_root" and not (self.warmup_steps or self.warmup_epochs):
-            raise ArgumentError("inverse_square_root needs warmup_steps or warmup_epochs above 0", "schedule")
+        warm = self.warmup_steps or self.warmup_epochs
+        if self.schedule == "inverse_square_root" and not (warm or self.shift_steps):
+            raise ArgumentError(
+                "inverse_square_root needs warmup_steps, warmup_epochs or shift_steps above 0", "schedule"
+            )
+        if self.shift_steps and self.schedule != "inverse_square_root":
+            raise ArgumentError(f"is for schedule: inverse_square_root, not {self.schedule}", "shift_steps")
+        if self.shift_steps and warm:
+            raise ArgumentError("is for a schedule without warm-up; give one of them", "shift_steps")
         return self
 
     @model_validator(mode="after")

@@ -50,5 +50,5 @@ def test_a_name_is_that_of_one_thing():
 
 def test_a_scheme_has_the_name_of_the_initializer_that_it_was_made_for():
     shared = set(SCHEMES.names()) & set(INITIALIZERS.names())
-    assert shared == {"fixup", "skipinit", "weight_norm"}
+    assert shared == {"admin", "deepnorm", "fixup", "skipinit", "weight_norm"}
     assert {name: INITIALIZERS.get(name).traits.scheme for name in shared} == {name: name for name in shared}

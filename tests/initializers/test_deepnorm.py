@@ -97,7 +97,7 @@ def test_the_law_of_each_weight():
     record = initialize(model, "deepnorm", inputs=inputs)
     encoder, decoder = 0.87 * (2**4 * 3) ** (-1 / 16), 36**-0.25
     for name, parameter in model.named_parameters():
-        if "proj.weight" in name or "fc" in name and name.endswith("weight") or "output_projection" in name:
+        if "proj.weight" in name or ("fc" in name and name.endswith("weight")) or "output_projection" in name:
             std = expected_std(name, model, encoder, decoder)
             assert record.tensors[name][-1]["std"] == pytest.approx(std, rel=1e-12)
             # Of n normal entries the deviation has a relative error of 1/√(2n).

@@ -17,8 +17,8 @@ from initbench.initializers.initialize import initialize
 from initbench.initializers.record import changes
 from initbench.registry import INITIALIZERS, register_task
 
-# Those of a base width need an untied head, and have tests of their own.
-ALL = sorted({*INITIALIZERS.builtins} - {"completep", "mup"})
+# Those of a base width need an untied head, others a norm after each addition or an encoder and a decoder.
+ALL = sorted({*INITIALIZERS.builtins} - {"admin", "completep", "deepnorm", "mup", "tfixup"})
 NORMS = ["pre", "post", "none"]
 SHAPE = (4, CONTEXT)
 VARIANTS = [

@@ -69,6 +69,7 @@ RECIPES = [
     {"schedule": "step", "epochs": 2, "milestones": [1], "step_factor": 0.5, "random_resized_crop": [0.2, 1.0]},
     {"schedule": "inverse_square_root", "warmup_steps": 1, "batch_size": 4, "accumulate": 2}
     | {"batch_norm": "micro_batch"},
+    {"schedule": "inverse_square_root", "shift_steps": 2},
     {"schedule": "constant", "precision": "bf16", "channels_last": True},
     {"activation_checkpointing": True, "threads": 2, "deterministic": True},
 ]
@@ -118,6 +119,17 @@ SUITES = {
             for heads, scale in (("more", {"std": 0.1}), ("wider", {"gain": 1.4}))
         ],
         "recipe": STEP | {"optimizer": "adamw", "weight_decay": 0.1},
+    },
+    "post_norm": {
+        "dataset": TEXT,
+        "architectures": GPT | {"norm": "post", "scheme": [{"name": "deepnorm", "alpha": [1.5, 2.0]}, "admin"]},
+        "initializers": [{"name": "deepnorm", "beta": 0.5}]
+        + [{"name": "admin", "base": "gpt2", "data": data, "batch_size": 4} for data in ("random", "real")],
+    },
+    "without_norm": {
+        "dataset": SENTENCES,
+        "architectures": TRANSFORMER | {"norm": "none"},
+        "initializers": "tfixup",
     },
     "options_of_gpt": {
         "dataset": TEXT,

@@ -195,7 +195,7 @@ OTHER_RECIPES = {
     "evaluate_every": 5,
     "threads": 2,
 }
-DEPENDENT = {"batch_tokens", "milestones", "betas", "step_factor", "batch_norm"}
+DEPENDENT = {"batch_tokens", "milestones", "betas", "step_factor", "batch_norm", "shift_steps"}
 
 SENTENCES = {"dataset": "number_words", "architectures": [{"name": "transformer", "depth": 1, "width": 8, "heads": 2}]}
 
@@ -210,6 +210,8 @@ def test_everything_that_changes_the_numbers_changes_the_id():
         {"recipe": {"schedule": "step", "milestones": [3]}},
         {"recipe": {"schedule": "step", "milestones": [4]}},
         {"recipe": {"schedule": "step", "milestones": [4], "step_factor": 0.2}},
+        {"recipe": {"schedule": "inverse_square_root", "shift_steps": 3}},
+        {"recipe": {"schedule": "inverse_square_root", "shift_steps": 4}},
         {"recipe": {"optimizer": "adam", "betas": [0.8, 0.9]}},
         {"recipe": {"optimizer": "signsgd"}},
         {"recipe": {"optimizer": "signsgd", "momentum": 0.8}},

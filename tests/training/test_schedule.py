@@ -96,6 +96,15 @@ def test_the_inverse_square_root_is_that_of_attention_is_all_you_need(warmup):
     assert values[4 * warmup - 1 : 4 * warmup] == pytest.approx([0.5][: max(0, 41 - 4 * warmup)])
 
 
+@pytest.mark.parametrize("shift", [1, 4, 4000])
+def test_a_shifted_inverse_square_root_starts_at_its_largest_rate(shift):
+    """Huang et al. (2020), the authors' code: √(S / (S + t)) at step t = 0, 1, ..."""
+    values = factors(10, steps=40, schedule="inverse_square_root", shift_steps=shift)
+    assert values == pytest.approx([(1 + t / shift) ** -0.5 for t in range(40)], rel=1e-12)
+    assert values[0] == 1.0
+    assert values[3 * shift : 3 * shift + 1] == pytest.approx([0.5][: max(0, 40 - 3 * shift)])
+
+
 def test_a_warm_up_in_steps_is_one_in_epochs():
     for schedule in ("cosine", "linear", "inverse_square_root", "constant"):
         in_epochs = factors(7, epochs=4, schedule=schedule, warmup_epochs=2)

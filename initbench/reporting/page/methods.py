@@ -173,6 +173,7 @@ DETAILS = {
     "step_factor": "each by a factor of",
     "warmup_epochs": "warm-up epochs",
     "warmup_steps": "warm-up steps",
+    "shift_steps": "steps of the schedule’s shift",
     "accumulate": "gradient accumulation",
     "batch_norm": "statistics of BatchNorm over each",
     "clip_norm": "gradients clipped at norm",
