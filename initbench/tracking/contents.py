@@ -132,7 +132,8 @@ def parameters(record: TrialRecord) -> dict[str, str]:
 
     The settings follow under ``architecture.``, ``initializer.``, ``dataset.``, ``recipe.`` and ``probe.``. They
     include the conditions of a probe (ε, batch size, the share of a gradient below ε), because its value means nothing
-    without them. The chance level of each metric that has one is under ``chance.``.
+    without them. The chance level of each metric that has one is under ``chance.``, and its signature under
+    ``signature.``.
     """
     spec = record.spec
     settings: dict[str, Any] = {

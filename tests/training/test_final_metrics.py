@@ -21,6 +21,7 @@ from initbench.registry import register_architecture
 from initbench.tasks import find_task
 from initbench.tasks.bleu import corpus_scores
 from initbench.tasks.classification import Classification
+from initbench.tracking.contents import parameters
 from initbench.training.final import final_metrics
 from initbench.training.loop import train
 from initbench.training.recipe import Recipe
@@ -181,6 +182,10 @@ def test_a_trial_of_translation_has_both_scores_and_how_they_came_about(name):
     record = run_trial(spec)
     assert record.task["primary"] == "test_loss"
     assert 0 <= record.metrics["test_chrf"] <= 100
+    # A number is one word in German.
+    assert (record.metrics["test_bleu"], record.metrics["test_bleu_reason"]) == (None, "not defined on these data")
+    assert record.task["signatures"].keys() == {"test_chrf"}
+    assert parameters(record)["signature.test_chrf"] == record.task["signatures"]["test_chrf"]
     assert record.task["signatures"]["test_chrf"].startswith("beam:5|lenpen:1|maxlen:1.2*source+10|nrefs:1|")
     assert "|version:" in record.task["signatures"]["test_chrf"]
 
