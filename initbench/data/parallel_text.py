@@ -121,9 +121,10 @@ def encoded(
                 raise DataError(f"{texts.dataset}: no training pair has at most longest, {longest}, tokens")
         elif False in fits:
             line = fits.index(False)
+            tokens, path = max(zip(map(len, pairs[line]), texts.files[split], strict=True))
             raise DataError(
-                f"{texts.dataset}: line {line + 1} of {texts.files[split][0]} or of {texts.files[split][1]} has "
-                f"{max(map(len, pairs[line])) + 1} tokens, more than longest, {longest}: give a larger longest"
+                f"{texts.dataset}: line {line + 1} of {path} has {tokens + 1} tokens, more than longest, {longest}: "
+                "give a larger longest"
             )
         kept = _chosen(len(pairs), sizes[f"{split}_size"], f"{split}_size")
         splits[split] = SentencePairs.of([pairs[i][0] for i in kept], [pairs[i][1] for i in kept], longest)
