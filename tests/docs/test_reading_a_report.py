@@ -49,6 +49,10 @@ def every_kind(folder):
     )
     records[0].probes.append({"name": "signal", "kind": "curve", "x": [0, 1], "y": [1.0, 2.0], "over": "depth"})
     records[0].probes.append({"name": "norms", "kind": "per_layer", "values": {"weight": 1.0}})
+    for record in records:
+        values = {"weight": 1.0 + record.spec["seed"]}
+        entry = {"kind": "per_layer", "values": values, "conditions": {"steps": 2}}
+        record.probes.extend(entry | {"name": f"coordinates.{part}"} for part in ("activation", "change"))
     write_ledger(folder, records)
     of = {"initializer": "kaiming", "depth": 10}
     claim = {"id": "one", "claim": "It does.", "source": "us", "criteria": [{"judge": "trains", "of": of}]}
@@ -60,7 +64,13 @@ def every_kind(folder):
 
 def tuned(folder):
     """Write a ledger of a tuned suite whose report lacks none of the tables of such, and return its folder."""
-    records = tuned_records(lambda at: 0.1 + 0.01 * at.seed + 0.1 * at.rate, ["net", "other"], ["a", "b"], seeds=3)
+    records = [
+        record
+        for depth in (8, 16)
+        for record in tuned_records(
+            lambda at: 0.1 + 0.01 * at.seed + 0.1 * at.rate, ["net", "other"], ["a", "b"], sizes={"depth": depth}
+        )
+    ]
     write_ledger(folder, records)
     return folder
 

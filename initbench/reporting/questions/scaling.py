@@ -59,7 +59,7 @@ def scaling(results: Results | str | Path) -> Answer | None:
     table = table_of(results, "scaling", "Exponents by layer", facts, show, _NOTE)
     figures, left = _figures(facts, results)
     sentences = [sentence for _, own in facts.groupby(_FAMILY, sort=False) for sentence in _sentences(own, results)]
-    question = "Do the layers’ outputs, and their first changes, depend on the size of the network?"
+    question = "How do layers scale with the size of the network?"
     return Answer("scaling", question, sentences, [table], figures, left, facts)
 
 
