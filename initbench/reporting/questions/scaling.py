@@ -1,4 +1,4 @@
-"""Do the layers' outputs, and their first changes, depend on the size of the network?"""
+"""How do layers scale with the size of the network?"""
 
 from __future__ import annotations
 
