@@ -195,7 +195,7 @@ OTHER_RECIPES = {
     "evaluate_every": 5,
     "threads": 2,
 }
-DEPENDENT = {"milestones", "betas", "step_factor", "batch_norm", "shift_steps"}
+DEPENDENT = {"batch_tokens", "milestones", "betas", "step_factor", "batch_norm", "shift_steps"}
 
 
 def test_everything_that_changes_the_numbers_changes_the_id():
