@@ -35,8 +35,9 @@ def admin(
     up. An encoder and a decoder start from ω = 1 each.
 
     The batch passes through the network in train mode, with dropout, in the order of the branches, and each ω is in
-    force as soon as it is known, as in the authors' code. They profile once, with one seed, and train all seeds with
-    this profile; here each seed has its own. Their weights before are those of `fairseq_0_9`.
+    force as soon as it is known, as in the authors' code. This costs one forward pass. They profile once, with one
+    seed, and train all seeds with this profile; here each seed has its own. Their weights before are those of
+    `fairseq_0_9`.
 
     Args:
         base: initializer that draws the weights; null keeps the model as it is.

@@ -282,7 +282,7 @@ class Subject:
             for argument in self.component.initializer_arguments:
                 first: Initializer | None = self.arguments[argument]
                 if first is not None:
-                    initialize(model, first.name, **first.arguments)
+                    initialize(model, first.name, inputs=case.inputs, **first.arguments)
             run = Run(case, model, {part: of(model) for part, of in PARTS.items()})
             record = InitializationRecord(self.name, self.component.plain(self.arguments), seed=seed)
             context = WatchedContext(
