@@ -30,9 +30,9 @@ def deepnorm(beta: float | None = None) -> Apply:
     """Entries ~ N(0, β²·2/(fan_in + fan_out)) in feed-forward parts, values and outputs of attentions; else β is 1.
 
     Queries, keys and the layers outside of residual branches have β = 1; biases are 0, and embeddings are drawn from
-    N(0, 1/features), as in fairseq. For N encoder and M decoder
-    layers, β is 0.87·(N⁴M)^(-1/16) in the encoder and (12M)^(-1/4) in the decoder; for one stack of L layers it is
-    (8L)^(-1/4). TorchScale, the authors' library, divides the encoder's weights by (N⁴M)^(1/16) / 1.15 instead.
+    N(0, 1/features), as in fairseq. For N encoder and M decoder layers, β is 0.87·(N⁴M)^(-1/16) in the encoder and
+    (12M)^(-1/4) in the decoder; for one stack of L layers it is (8L)^(-1/4). TorchScale, the authors' library, divides
+    the encoder's weights by (N⁴M)^(1/16) / 1.15 instead.
 
     The scheme deepnorm multiplies the shortcuts by α.
 
