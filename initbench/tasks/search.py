@@ -108,7 +108,7 @@ def longest_targets(source: Tensor, factor: float, constant: float, positions: i
     return longest if positions is None else longest.clamp(max=positions - 1)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def beam_search(
     model: SequenceModel[_State], source: Tensor, longest: Tensor, *, beam: int = 5, length_penalty: float = 1.0
 ) -> list[list[Hypothesis]]:

@@ -147,7 +147,7 @@ def test_data_that_cannot_be_had_are_told_at_their_place_in_the_file(tmp_path, m
     def load(name, *_, **__):
         if name == "gaussian":
             raise DataError("it is gone")
-        return SimpleNamespace(facts={})
+        return SimpleNamespace(facts={}, train=None)
 
     monkeypatch.setattr("initbench.data.load.load_dataset", load)
     with pytest.raises(SuiteError) as caught:

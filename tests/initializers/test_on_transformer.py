@@ -6,6 +6,7 @@ import pytest
 import torch
 from small_transformer import LONGEST, SOURCE_WORDS, TARGET_WORDS, pairs, transformer
 
+from initbench.architectures.rewrite import rewrite
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import changes
@@ -15,12 +16,15 @@ from initbench.registry import INITIALIZERS
 BRANCH = "residual branch of encoder.layers.0 ends in no scalar multiplier; initbench.rewrite"
 # What a plain transformer lacks, whatever its norm.
 REFUSED = {
+    "admin": "admin: no shortcut has a scale; initbench.rewrite",
     "data_dependent_weight_norm": "weight_norm: the model has no weight-normalized layers",
+    "deepnorm": "deepnorm: no shortcut is multiplied by α; initbench.rewrite",
     "fixup": f"fixup: the {BRANCH}",
     "layer_scale": "layer_scale: no residual branch ends in a gate; initbench.rewrite",
     "skipinit": f"skipinit: the {BRANCH}",
     "weight_norm": "weight_norm: the model has no weight-normalized layers",
 }
+WITH_NORMS = {"tfixup": "tfixup: is for networks without normalization (norm: none), and there is encoder.layers.0"}
 OF_A_BASE = {"completep", "mup"}
 SCHEME = {name: INITIALIZERS.get(name).traits.scheme or "skipinit" for name in REFUSED}
 
@@ -50,10 +54,11 @@ def check_all_said(model, record):
 @pytest.mark.parametrize("name", sorted({*INITIALIZERS.builtins} - OF_A_BASE))
 def test_every_initializer_runs_or_says_why_not(name, norm):
     model = transformer(norm=norm)
-    if name in REFUSED:
+    reason = WITH_NORMS.get(name) if norm != "none" else None
+    if reason := reason or REFUSED.get(name):
         with pytest.raises(InitializationError) as refused:
             run(model, name)
-        assert REFUSED[name] in str(refused.value)
+        assert reason in str(refused.value)
         assert "\n" not in str(refused.value)
         return
     check_all_said(model, run(model, name))
@@ -61,7 +66,10 @@ def test_every_initializer_runs_or_says_why_not(name, norm):
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_those_that_need_a_scheme_run_on_it(name):
-    model = transformer(norm="none", scheme=SCHEME[name], tied="none")
+    if name in {"admin", "deepnorm"}:
+        model = rewrite(transformer(norm="post"), name, inputs=pairs()[0])
+    else:
+        model = transformer(norm="none", scheme=SCHEME[name], tied="none")
     check_all_said(model, run(model, name))
 
 

@@ -61,7 +61,7 @@ WAITS = {
     "the loss is checked": (
         "training.run", "TrainingRun.backward", "loss.backward()", "assert not loss.isnan(); loss.backward()", A_STEP),
     "the values of a step are fetched": (
-        "training.run", "TrainingRun.step", "(values, len(batch))", "(values.cpu(), len(batch))", A_STEP),
+        "training.run", "TrainingRun.step", "(values, weight)", "(values.cpu(), weight)", A_STEP),
     "a number is copied in a step": (
         "training.run", "TrainingRun.backward", "loss = share * loss", "loss = loss.new_tensor(share) * loss",
         "an augmented training step"),

@@ -20,7 +20,12 @@ from initbench.probes.gradient_quotient import gradient_quotient
 from initbench.probes.measurement import entries
 from initbench.registry import PROBES
 
-IMAGES = ProbeContext(seed=3, inputs=Inputs((3, 8, 8)), outputs=10)
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+IMAGES = ProbeContext(seed=3, inputs=Inputs((3, 8, 8)), outputs=10, optimizer=sgd)
 
 
 def measure(probe, model, context=IMAGES, **arguments):

@@ -74,6 +74,7 @@ TOKENS = ProbeContext(
     inputs=Inputs((POSITIONS,), VOCABULARY),
     outputs=VOCABULARY,
     task=NextToken(),
+    optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=0.1),
     real_batches=lambda size, generator: iter(
         torch.randint(VOCABULARY, (9, 2, size, POSITIONS), generator=generator).unbind()
     ),

@@ -215,10 +215,10 @@ def test_list_and_describe(monkeypatch, capsys):
     main()
     out = capsys.readouterr().out
     assert out.startswith("half_gates (scheme, version 1)\nA learnable gate behind every residual branch.")
-    assert "  - {name: timm/resnet18, scheme: half_gates}" in out
+    assert "  - {name: timm/resnet18, scheme: {name: half_gates, start: 0.5}}" in out
     assert "start: float = 0.5" in out
     monkeypatch.setattr(sys, "argv", ["initbench", "list", "--json", "--plugin", str(PLUGIN)])
     main()
     found = {card["name"]: card for card in json.loads(capsys.readouterr().out)["scheme"]}
-    assert set(found) == {"channel_bias", "fixup", "half_gates", "skipinit", "weight_norm", "weight_norm_beside_norm"}
+    assert set(found) == {"half_gates", *SCHEMES.builtins}
     assert [argument["name"] for argument in found["half_gates"]["arguments"]] == ["start"]
