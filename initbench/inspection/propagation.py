@@ -115,9 +115,10 @@ def propagate(model: nn.Module, pairs: Pairs, objective: Objective, structure: S
         heads = [parameters[layer.weight] for layer in layers if layer.name in structure.heads]
         zero_head = bool(heads) and not any(bool(head.any()) for head in heads)
         backward(project(recorder.head_inputs, seed=seed) if zero_head and recorder.head_inputs else value)
-        gradients = {name: parameter.grad for name, parameter in parameters.items()}
-        norm = math.hypot(*(_norm(p.grad) for p in model.parameters() if p.grad is not None))
-        updates = {layer.name: _update(parameters[layer.weight], gradients[layer.weight]) for layer in layers}
+        gradients = {id(p): _norm(p.grad) for p in model.parameters() if p.grad is not None}
+        norm = math.hypot(*gradients.values())
+        weights = {layer.name: parameters[layer.weight] for layer in layers}
+        updates = {name: _update(weight, gradients.get(id(weight))) for name, weight in weights.items()}
     ratios = {
         name: branches.branch[name].deviation / (branches.skip[name].deviation or math.nan) for name in branches.skip
     }
@@ -154,11 +155,9 @@ def _norm(tensor: Tensor) -> float:
     return float(torch.linalg.vector_norm(tensor.detach().abs().double()))  # of complex numbers, too
 
 
-def _update(weight: Tensor, gradient: Tensor | None) -> float | None:
+def _update(weight: Tensor, gradient: float | None) -> float | None:
     size = _norm(weight)
-    if gradient is None:
-        return 0.0 if size else None
-    return _norm(gradient) / size if size else None
+    return (gradient or 0.0) / size if size else None
 
 
 _GATED = 0.01
