@@ -364,7 +364,7 @@ class Transformer(nn.Module):
     """Encoder-decoder Transformer, by default fairseq's `transformer_iwslt_de_en`, but without its dropout of 0.1.
 
     It reads pairs of sentences: the source, and the target shifted right. Tokens attend to all real tokens of the
-    source, and to the target's tokens up to themselves. Padding stands on the right and changes no output elsewhere.
+    source, and to the target's tokens up to themselves. Padding is on the right and changes no other output.
     Embeddings are multiplied by √width, and fixed sinusoids are added.
 
     With scheme skipinit a gate of 0 ends each branch, which is ReZero (Bachlechner et al., 2021). With scheme fixup a

@@ -52,7 +52,7 @@ def _english_hundreds(number: int) -> list[str]:
 def german(number: int) -> list[str]:
     """Return the parts of the word of a number from 0 to 999,999: zwei·tausend·ein·hundert·ein·und·zwanzig.
 
-    The unit stands before the ten. A hundred and a thousand always have their number, as in ``einhunderteins``; a 1 at
+    The unit comes before the ten. A hundred and a thousand always have their number, as in ``einhunderteins``; a 1 at
     the end is ``eins``.
     """
     if number == 0:

@@ -30,14 +30,13 @@ def admin(
 ) -> Apply:
     """ω of each shortcut from one forward pass: ω_1 = 1, ω_{i+1}² = Var(ω_i x_{i-1}) + Var(f_i(x_{i-1})).
 
-    x_i = norm(ω_i ⊙ x_{i-1} + f_i(x_{i-1})) is the signal after residual branch i, and the variance is that of all
-    entries of the batch around one mean, padding included. So ω² is the variance that the branches before have added
-    up. An encoder and a decoder start from ω = 1 each.
+    x_i = norm(ω_i ⊙ x_{i-1} + f_i(x_{i-1})) is the signal after residual branch i, and the variance is taken over
+    all entries of the batch around one mean, padding included. So ω² is the sum of the variances that the branches
+    before have added. The encoder and the decoder each start from ω = 1.
 
-    The batch passes through the network in train mode, with dropout, in the order of the branches, and each ω is in
-    force as soon as it is known, as in the authors' code. This costs one forward pass. They profile once, with one
-    seed, and train all seeds with this profile; here each seed has its own. Their weights before are those of
-    `fairseq_0_9`.
+    The batch passes through the network once, in train mode and with dropout, and each ω takes effect as soon as it is
+    known, as in the authors' code. The authors profile with one seed and train all seeds with this profile; here each
+    seed has its own. They start from the weights of `fairseq_0_9`.
 
     Args:
         base: initializer that draws the weights; null keeps the model as it is.

@@ -29,9 +29,9 @@ def llama(std: float = 0.02, depth: Literal["block", "model"] = "block", cut: fl
     Residual projections are the last weights of attentions and feed-forward parts. The up projection is the factor
     without an activation in a gated feed-forward part such as SwiGLU; both code bases scale it, too. Embeddings are
     N(0, 1), and heads N(0, 1/d) for d inputs, cut off at ±3 deviations. A tied head has the law of the head, as in
-    torchtitan. Llama has no position embeddings: those of other models have the law of the embeddings.
+    torchtitan. Position embeddings, which Llama does not have, are drawn as embeddings.
 
-    Which parameters are drawn, and what a block is, is as for `gpt2`. The blocks are counted in the order in which they
+    It draws the same parameters as `gpt2`, and a block is the same. The blocks are counted in the order in which they
     run, those of a decoder after those of an encoder. Parallel blocks count as one after another, and all have the
     number of the last. A gated feed-forward part whose gate and up projection are one layer is refused.
 

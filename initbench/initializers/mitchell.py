@@ -22,7 +22,7 @@ def mitchell() -> Apply:
     have N(0, 1/d) for d features, as the head has, so a tied head makes no difference. OLMo's official configurations
     of July 2024 use it; its authors name it after Mitchell Wortsman, who suggested it.
 
-    Which parameters are drawn, and what a block is, is as for `gpt2`. The blocks are counted in the order in which they
+    It draws the same parameters as `gpt2`, and a block is the same. The blocks are counted in the order in which they
     run, those of a decoder after those of an encoder. Parallel blocks count as one after another, and all have the
     number of the last.
     """

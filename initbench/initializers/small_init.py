@@ -26,7 +26,7 @@ def small_init(residual: Literal["wang", "small"] = "wang") -> Apply:
     for a layer with d inputs and 4d outputs. Embeddings of tokens and positions and the head, tied or not, have it,
     too, as in GPT-NeoX.
 
-    Which parameters are drawn, and what a block is, is as for `gpt2`.
+    It draws the same parameters as `gpt2`, and a block is the same.
 
     Args:
         residual: ``wang`` as above, as GPT-NeoX-20B was trained; ``small`` for N(0, 2/(5d)) everywhere.

@@ -28,14 +28,14 @@ _QUERIES = math.sqrt(0.5)  # fairseq's, the law of one matrix for queries, keys 
 def tfixup() -> Apply:
     """Xavier's uniform law times 0.67·N^(-1/4) in the encoder and (9M)^(-1/4) in the decoder of N and M layers.
 
-    So it is for values and outputs of attentions and for feed-forward parts. Queries and keys have Xavier's law divided
-    by √2, as in `fairseq_0_9`, on which the authors' code stands (their paper says Xavier), and the bound 1/√fan_in
-    for their biases and those of values. All other biases are 0. Embeddings are drawn from N(0, 1/features), times
-    (9N)^(-1/4) and (9M)^(-1/4); a shared one counts for the encoder, which matters only if N is not M. A head that is
-    not tied is drawn from N(0, 1/fan_in).
+    This law is for the values and outputs of attentions and for feed-forward parts. Queries and keys have Xavier's law
+    divided by √2, because the authors' code extends `fairseq_0_9` (their paper says Xavier). The biases of queries,
+    keys and values have the bound 1/√fan_in, and all other biases are 0. Embeddings are drawn from N(0, 1/features), times
+    (9N)^(-1/4) in the encoder and (9M)^(-1/4) in the decoder; a shared one has the encoder's factor. A head that is not
+    tied is drawn from N(0, 1/fan_in).
 
-    The network must be an encoder and a decoder without normalization; for a single stack there is no rule. The authors
-    train with Adam at lr·√(4000 / (4000 + t)) from the first step on: ``schedule: inverse_square_root`` with
+    The network must be an encoder and a decoder without normalization. The paper has no rule for a single stack. The
+    authors train with Adam at lr·√(4000 / (4000 + t)) from the first step on: ``schedule: inverse_square_root`` with
     ``shift_steps: 4000``.
     """
 

@@ -19,10 +19,10 @@ METRICS = (
 def corpus_scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """Return ``bleu`` and ``chrf``, from 0 to 100, of all sentences together, with one reference each.
 
-    BLEU is that of Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, 2002; chrF, of
-    characters without words and with β = 2, that of Popović, chrF: character n-gram F-score, 2015. Both are sacrebleu's
-    with its defaults, see `signatures`. ``bleu`` is left out if no reference has the four tokens that it needs, because
-    even a perfect translation would then get 0.
+    BLEU is defined by Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, 2002, and chrF,
+    here of characters without words and with β = 2, by Popović, chrF: character n-gram F-score, 2015. sacrebleu
+    computes both with its defaults, see `signatures`. ``bleu`` is left out if no reference has the four tokens that it
+    needs, because even a perfect translation would then get 0.
 
     Args:
         translations: the translation of each sentence, as plain text.

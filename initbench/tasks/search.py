@@ -18,7 +18,7 @@ _IMPOSSIBLE = -torch.inf
 
 
 class State(Protocol):
-    """What a model keeps of its sources and of the tokens so far, one row for each hypothesis."""
+    """A model's state after reading the sources and the tokens so far, one row for each hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
         """Return the state of these rows, int64 (M,); a row may be repeated or left out."""
@@ -87,9 +87,9 @@ class Hypothesis:
 def longest_targets(source: Tensor, factor: float, constant: float, positions: int | None = None) -> Tensor:
     """Return the largest number of tokens before END of each sentence's translation, int64 (N,).
 
-    It is factor · source length + constant, rounded down. The source length is that of the sentence itself, END
-    included. fairseq takes the length of the longest sentence in the batch, so that its translations depend on which
-    sentences share a batch; these do not.
+    It is factor · length + constant, rounded down, where the length counts the tokens of the source sentence and its
+    END. fairseq takes the length of the longest sentence in the batch, so its translations depend on which sentences
+    share a batch; these do not.
 
     Args:
         source: int64 (N, S), padded.

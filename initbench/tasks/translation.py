@@ -114,7 +114,7 @@ class Translation(Task):
         return bleu.corpus_scores(translations, references)
 
     def signatures(self) -> dict[str, str]:
-        """Return the signatures of ``bleu`` and ``chrf``: that of the search, then sacrebleu's."""
+        """Return the signatures of ``bleu`` and ``chrf``: the search's settings, then sacrebleu's signature."""
         search = f"beam:{_BEAM}|lenpen:{_LENGTH_PENALTY:g}|maxlen:{_PER_TOKEN:g}*source+{_MORE_TOKENS:g}"
         return {name: f"{search}|{signature}" for name, signature in bleu.signatures().items()}
 
