@@ -34,9 +34,9 @@ def admin(
     all entries of the batch around one mean, padding included. So ω² is the sum of the variances that the branches
     before have added. The encoder and the decoder each start from ω = 1.
 
-    The batch passes through the network once, in train mode and with dropout, and each ω takes effect as soon as it is
-    known, as in the authors' code. The authors profile with one seed and train all seeds with this profile; here each
-    seed has its own. They start from the weights of `fairseq_0_9`.
+    One batch passes through the network in train mode, with dropout, and each ω takes effect as soon as it is known, as
+    in the authors' code. This costs one forward pass. The authors profile with one seed and train all seeds with this
+    profile; here each seed has its own. They start from the weights of `fairseq_0_9`.
 
     Args:
         base: initializer that draws the weights; null keeps the model as it is.

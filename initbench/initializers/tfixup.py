@@ -30,9 +30,9 @@ def tfixup() -> Apply:
 
     This law is for the values and outputs of attentions and for feed-forward parts. Queries and keys have Xavier's law
     divided by √2, because the authors' code extends `fairseq_0_9` (their paper says Xavier). The biases of queries,
-    keys and values have the bound 1/√fan_in, and all other biases are 0. Embeddings are drawn from N(0, 1/features), times
-    (9N)^(-1/4) in the encoder and (9M)^(-1/4) in the decoder; a shared one has the encoder's factor. A head that is not
-    tied is drawn from N(0, 1/fan_in).
+    keys and values have the bound 1/√fan_in, and all other biases are 0. Embeddings are drawn from N(0, 1/features),
+    times (9N)^(-1/4) in the encoder and (9M)^(-1/4) in the decoder; a shared one has the encoder's factor. A head that
+    is not tied is drawn from N(0, 1/fan_in).
 
     The network must be an encoder and a decoder without normalization. The paper has no rule for a single stack. The
     authors train with Adam at lr·√(4000 / (4000 + t)) from the first step on: ``schedule: inverse_square_root`` with
