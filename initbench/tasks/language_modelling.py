@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from initbench.errors import InitializationError
 from initbench.inputs import Inputs
 from initbench.metric import Metric
 from initbench.registry import register_task
-from initbench.tasks.task import Task
+from initbench.tasks.task import Task, check_logits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,11 +138,7 @@ class LanguageModelling(Task):
 
     def check_outputs(self, outputs: Tensor, expected: int) -> None:
         """Raise an InitializationError if outputs are not (N, T, vocabulary), or their vocabulary is too small."""
-        if not torch.is_tensor(outputs) or outputs.dim() != 3:
-            shape = tuple(outputs.shape) if torch.is_tensor(outputs) else type(outputs).__name__
-            raise InitializationError(f"the model must give logits (batch, tokens, {expected}), but gives {shape}")
-        if outputs.shape[2] < expected:
-            raise InitializationError(f"the vocabulary is {expected}, but the model has {outputs.shape[2]} outputs")
+        check_logits(outputs, expected)
 
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:
         """Return uniform tokens, int64, (samples, 1): blocks of one token, see `random_batch`."""

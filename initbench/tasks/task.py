@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
-from initbench.errors import InitbenchError
+from initbench.errors import InitbenchError, InitializationError
 from initbench.inputs import Inputs
 from initbench.metric import Metric
 from initbench.registry import TASKS
@@ -244,6 +244,15 @@ class Task(ABC):
             replace(plain, name=f"first_epoch_{name}", label=f"first-epoch {title}"),
             replace(plain, name=f"best_{split}_{name}", label=f"best {split} {title}"),
         )
+
+
+def check_logits(outputs: Tensor, expected: int) -> None:
+    """Raise an InitializationError if outputs are not (N, tokens, vocabulary), or their vocabulary is too small."""
+    if not torch.is_tensor(outputs) or outputs.dim() != 3:
+        shape = tuple(outputs.shape) if torch.is_tensor(outputs) else type(outputs).__name__
+        raise InitializationError(f"the model must give logits (batch, tokens, {expected}), but gives {shape}")
+    if outputs.shape[2] < expected:
+        raise InitializationError(f"the vocabulary is {expected}, but the model has {outputs.shape[2]} outputs")
 
 
 def find_task(name: str) -> Task:

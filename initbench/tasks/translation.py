@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from initbench.errors import ArgumentError, InitializationError
+from initbench.errors import ArgumentError
 from initbench.inputs import END, PAD, Inputs
 from initbench.metric import Metric
 from initbench.models.sentences import paired
 from initbench.registry import register_task
 from initbench.tasks import bleu
 from initbench.tasks.search import beam_search, longest_targets, sequence_model
-from initbench.tasks.task import Task
+from initbench.tasks.task import Task, check_logits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -147,11 +147,7 @@ class Translation(Task):
 
     def check_outputs(self, outputs: Tensor, expected: int) -> None:
         """Raise an InitializationError if outputs are not (N, L, vocabulary), or their vocabulary is too small."""
-        if not torch.is_tensor(outputs) or outputs.dim() != 3:
-            shape = tuple(outputs.shape) if torch.is_tensor(outputs) else type(outputs).__name__
-            raise InitializationError(f"the model must give logits (batch, tokens, {expected}), but gives {shape}")
-        if outputs.shape[2] < expected:
-            raise InitializationError(f"the vocabulary is {expected}, but the model has {outputs.shape[2]} outputs")
+        check_logits(outputs, expected)
 
     def random_inputs(self, inputs: Inputs, samples: int, generator: torch.Generator) -> Tensor:
         """Return pairs of random sentences of a joint vocabulary, int64, (samples, 2, L), see `random_batch`."""
