@@ -55,6 +55,18 @@ def test_an_optimum_at_the_edge_asks_for_more_rates():
     assert "at_edge" in table_of(found, "transfer").frame
 
 
+def test_a_seed_that_one_size_lacks_counts_at_none():
+    every = records(lambda name, width: 0.03 * 32 / width)
+
+    def lacks(record):
+        return record.spec["architecture"]["arguments"]["width"] == 64 and record.spec["seed"] == 1
+
+    rows = transfer(tuned_results([record for record in every if not lacks(record)])).facts.exponents
+    assert rows["seeds"].tolist() == [2, 2]
+    without = [record for record in every if record.spec["seed"] != 1]
+    assert rows["exponent"].tolist() == transfer(tuned_results(without)).facts.exponents["exponent"].tolist()
+
+
 def test_width_and_depth_are_sizes_of_their_own():
     results = tuned_results(records(lambda *_: 0.03, depths=(2, 4)))
     found = sorted((network.argument, len(network.sizes)) for network in sized_networks(results))

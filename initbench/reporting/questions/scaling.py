@@ -68,8 +68,10 @@ def _rows(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]:
     for (treatment, steps), of_seeds in _measured(network, results).items():
         if len(of_seeds) < 2:
             continue
-        seeds = min(map(len, of_seeds.values()))
-        measured = {size: each[:seeds] for size, each in of_seeds.items()}
+        common = sorted(set.intersection(*(set(each) for each in of_seeds.values())))
+        if not common:
+            continue
+        seeds, measured = len(common), {size: [each[seed] for seed in common] for size, each in of_seeds.items()}
         if len({tuple(layers) for each in measured.values() for layers in each}) > 1:
             measured = {size: [_from_both_ends(layers) for layers in each] for size, each in measured.items()}
         every = [layers for each in measured.values() for layers in each]
@@ -86,12 +88,12 @@ def _rows(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]:
 
 def _measured(
     network: SizedNetwork, results: Results
-) -> dict[tuple[str, int], dict[float, list[dict[str, dict[str, float]]]]]:
-    """Return (treatment, steps) → size → for each seed layer → part → value."""
-    found: dict[tuple[str, int], dict[float, list[dict[str, dict[str, float]]]]] = defaultdict(dict)
+) -> dict[tuple[str, int], dict[float, dict[int, dict[str, dict[str, float]]]]]:
+    """Return (treatment, steps) → size → seed → layer → part → value."""
+    found: dict[tuple[str, int], dict[float, dict[int, dict[str, dict[str, float]]]]] = defaultdict(dict)
     for workload, size in network.sizes.items():
         for treatment, trials in results.trials_on[workload].groupby("treatment", sort=False):
-            for trial in trials["trial_id"]:
+            for trial, seed in zip(trials["trial_id"], trials["seed"], strict=True):
                 by_steps: dict[int, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
                 for entry in results.by_id[trial].probes:
                     probe, _, part = entry["name"].rpartition(".")
@@ -100,7 +102,7 @@ def _measured(
                             number = math.nan if value is None else float(value)
                             by_steps[entry["conditions"]["steps"]][layer][part] = number
                 for steps, layers in by_steps.items():
-                    found[str(treatment), steps].setdefault(size, []).append(layers)
+                    found[str(treatment), steps].setdefault(size, {})[int(seed)] = layers
     return found
 
 

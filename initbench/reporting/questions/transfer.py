@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,11 +86,11 @@ def _optima(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]
     for workload, size in network.sizes.items():
         cells = every[every["workload"] == workload].groupby("treatment", sort=False)
         for treatment, own in cells:
-            by_seed = [optimum(seed["rate"], seed["outcome"]) for _, seed in own.groupby("seed", sort=True)]
-            each = [one for one in by_seed if one is not None]
+            by_seed = {seed: optimum(of["rate"], of["outcome"]) for seed, of in own.groupby("seed", sort=True)}
+            each = {seed: one for seed, one in by_seed.items() if one is not None}
             if not each:
                 continue
-            rates = [one.rate for one in each]
+            rates = [one.rate for one in each.values()]
             yield {
                 "family": network.label,
                 "size": network.argument,
@@ -100,17 +100,19 @@ def _optima(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]
                 "value_smallest": min(rates),
                 "value_largest": max(rates),
                 "seeds": len(each),
-                "at_edge": sum(bool(one.edge) for one in each),
+                "at_edge": sum(bool(one.edge) for one in each.values()),
                 "each": each,
             }
 
 
 def _exponents(own: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    optima: dict[float, list[Optimum]] = dict(zip(own["at"], own["each"], strict=True))
+    optima: dict[float, dict[Hashable, Optimum]] = dict(zip(own["at"], own["each"], strict=True))
     if len(optima) < 2:
         return
-    found = transfer_exponent(optima)
-    edges = {one.edge for each in optima.values() for one in each} - {""}
+    # A seed that diverges at every rate of one size has no exponent.
+    seeds = [seed for seed in own["each"].iloc[0] if all(seed in each for each in optima.values())]
+    found = transfer_exponent({size: [each[seed] for seed in seeds] for size, each in optima.items()})
+    edges = {one.edge for each in optima.values() for one in each.values()} - {""}
     yield {
         "exponent": found.value,
         "exponent_low": found.low,
