@@ -308,10 +308,9 @@ class RateRatio(Criterion):
     a suite that tunes `rate` these are the trials of its searches. The judged value is best / largest stable.
 
     With bounds: held if the ratio lies between them at the share `held_at` of the seeds, refuted if it lies outside at
-    the share `refuted_at`. With `against` the value is divided by that of the trials `against` at the same seed. With
-    `rises_with` instead, a property such as ``recipe.batch_size``: held if Spearman's
-    correlation of that property with the ratio's mean over the seeds is at least `correlation`, refuted if it is 0 or
-    less.
+    the share `refuted_at`. With `against`, the trials `of` are divided by the trials `against` at the same seed. With
+    `rises_with` instead, a property such as ``recipe.batch_size``: held if Spearman's correlation of that property with
+    the ratio's mean over the seeds is at least `correlation`, refuted if it is 0 or less.
     """
 
     judge: Literal["rate_ratio"]

@@ -103,7 +103,7 @@ class Group:
         lacking: whether a side has no value at all, or lacks a seed that another one has.
         sides: each side is an array of its values, shape (seeds,), with ±∞ if the outcome diverged. A side of a
             criterion on layers is a list with the values of the layers at each seed. A ratio of rates has one array,
-            shape (seeds, levels), or (seeds, 2) with that of the side against, with NaN if no rate is stable.
+            shape (seeds, levels), or (seeds, 2) if the criterion has ``against``; NaN if no rate is stable.
         at_chance: for each side, shape (seeds,): 1 if the outcome is no better than chance, 0 if it is, NaN if unknown.
         diverged: for each side the steps at which its trials diverged, if a seed has no finite value for that reason;
             None for an unknown step.
@@ -282,7 +282,7 @@ class Evidence:
     def ratios(self, criterion: RateRatio) -> list[Group]:
         """Return the best rate over the largest stable one, one group for every combination of values of ``each``.
 
-        The sides are those of the criterion: `of`, and `against` if it is given.
+        A group has the criterion's sides: `of`, and `against` if it is given.
 
         Raises:
             InitbenchError: a value is not a number; or as for `groups`.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _RESERVED = END + 1
-"""Tokens before those of a tokenizer: `PAD` and `END`."""
+"""The number of tokens, `PAD` and `END`, that come before a tokenizer's."""
 Lines = tuple[list[str], list[str]]
 """The source and target sentences of a split, in the order of the lines."""
 
@@ -103,7 +103,7 @@ def encoded(
     longest: int,
     sizes: Mapping[str, int | None],
 ) -> Splits:
-    """Return the splits of parallel files as tokens; those of the tokenizers follow `PAD` and `END`.
+    """Return the splits of parallel files as tokens; `PAD` and `END` come before a tokenizer's tokens.
 
     See `parallel_text` for the other arguments and the errors.
     """

@@ -127,7 +127,7 @@ def starting_model(spec: TrialSpec, dataset: Dataset) -> nn.Module:
 
     Args:
         spec: of the trial.
-        dataset: that of the spec.
+        dataset: the spec's, loaded.
 
     Raises:
         InitializationError: the initializer does not work on this architecture.

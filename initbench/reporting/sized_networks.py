@@ -19,7 +19,7 @@ class SizedNetwork(NamedTuple):
     """A network in several sizes.
 
     Attributes:
-        label: that of its workloads without their size.
+        label: the label of its workloads, without the size.
         argument: of the architecture that is the size, such as ``width``; others may follow it, such as heads.
         sizes: workload → its size, in ascending order.
     """
