@@ -35,7 +35,7 @@ _MOST_SECONDS = 1e12
 _Seconds = Annotated[float, Field(ge=-_MOST_SECONDS, le=_MOST_SECONDS)]
 _MOST_SAMPLES_PER_SECOND = 1e15
 _Count = Annotated[int, Field(ge=0)]
-FORMAT = 2
+FORMAT = 1
 """Raised when a checkpoint's content changes; a trial does not continue from another format."""
 CHECKPOINT = re.compile(r"step-([0-9]{9,})-([0-9a-f]{64})\.pt")
 """The name of a checkpoint."""
@@ -87,7 +87,7 @@ class _Progress(_Part, allow_inf_nan=True):
     first: dict[str, float] | None
     names: list[str]
     sums: dict[str, float]
-    epoch_weight: _Count
+    epoch_samples: _Count
 
 
 class _Training(_Part, extra="allow"):

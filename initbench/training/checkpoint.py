@@ -15,7 +15,7 @@ from initbench.plugins import first_line
 from initbench.training.run import TrainingRun
 
 # Attributes of a run that are numbers, texts, or lists and mappings of these.
-_PLAIN = ("steps", "samples", "seconds", "history", "evaluations", "first", "names", "sums", "epoch_weight")
+_PLAIN = ("steps", "samples", "seconds", "history", "evaluations", "first", "names", "sums", "epoch_samples")
 # The state of each optimizer for a parameter: `step` is a number, the rest has the parameter's shape.
 _MOMENTS = {
     "sgd": {"momentum_buffer"},

@@ -177,11 +177,12 @@ class TrainingRun:
         self.validation: float | None = None
         self.steps = self.samples = 0
         self.seconds = 0.0
-        # Values of training steps still on the device, with the batches' weights, and the epoch's sums on the host.
+        # Values of training steps still on the device, with the batches' weights, and the epoch's sums on the host. A
+        # weight is a number of samples, or of target tokens; checkpoints keep the name that the sum of them has.
         self.names: list[str] = []
         self.pending: list[tuple[Tensor, int | Tensor]] = []
         self.sums: dict[str, float] = {}
-        self.epoch_weight = 0
+        self.epoch_samples = 0
 
     def train(self, on_epoch: Callable[[int, int, Entry], None] | None, checkpoints: Checkpoints | None = None) -> None:
         """Train to the end, or until a loss is not finite; a restored run continues where it was."""
@@ -204,7 +205,7 @@ class TrainingRun:
         before, samples = self.steps % len(self.batches), 0
         if not before:
             self.sums.clear()
-            self.epoch_weight = 0
+            self.epoch_samples = 0
         started = time.perf_counter()
         for index, batch in enumerate(self.batches.epoch(), start=before + 1):
             self.step(batch)
@@ -287,7 +288,7 @@ class TrainingRun:
                 raise DivergedError(self.steps)
             for name, value in zip(self.names, row, strict=True):
                 self.sums[name] = self.sums.get(name, 0.0) + value * weight
-            self.epoch_weight += weight
+            self.epoch_samples += weight
 
     def record(self, epoch: float, *, evaluated: bool) -> None:
         """Add an entry to the history; `epoch` is the number of epochs done."""
@@ -300,7 +301,7 @@ class TrainingRun:
         # The rate of the step just taken; the scheduler is already at the next one.
         lr = self.recipe.lr * self.schedule.factor(self.steps - 1)
         entry = {"step": self.steps, "epoch": epoch, "lr": lr}
-        entry |= {f"train_{name}": total / self.epoch_weight for name, total in self.sums.items()}
+        entry |= {f"train_{name}": total / self.epoch_samples for name, total in self.sums.items()}
         self.history.append(json_values(entry | {f"{self.evaluate_on}_{name}": x for name, x in values.items()}))
 
     def evaluate(self, name: EvaluatedSplit) -> dict[str, float]:

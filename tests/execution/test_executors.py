@@ -4,6 +4,7 @@ import gc
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -218,7 +219,7 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(tmp_path):
     kept = len(list(trials.glob("*.json")))
     assert kept >= 1
     assert f"interrupted: {kept} of 20 trials are kept in runs/faults, " in out
-    assert " running is given up " in out
+    assert re.search(r"(1 running is|2 running are) given up ", out)  # a short trial may have run beside it
     assert f"to go on from here: initbench run suite.yaml --plugin {PLUGIN}\n" in out
     assert err == ""
 
