@@ -35,6 +35,7 @@ from initbench.models.calls import explained, mean_loss
 from initbench.models.state import evaluate_but_batch_norm
 from initbench.registry import Initializer, register_initializer
 from initbench.registry.traits import DataKind
+from initbench.tasks.task import Task
 
 
 class Objective:
@@ -293,7 +294,7 @@ def gradinit(
         stopped_at, size = None, math.inf
         for iteration in range(iterations):
             a, b = next(draw), next(draw)
-            both, second = _join(a, b), None
+            both, second = _joined(context.task, a, b), None
             # A differentiable gradient costs more and is hardly ever needed if ‖g‖ was far below γ.
             guessed = objective.costs_more and (largest == math.inf or size < largest / 2) and not second_order
             g, norm = objective.gradient(both, differentiable=not guessed)
@@ -308,7 +309,7 @@ def gradinit(
                 if not second_order:  # the step is a constant; its graph is freed before the next is built
                     g, norm = {name: part.detach() for name, part in g.items()}, norm.detach()
                 branch = LOSS
-                second = both if overlap == 1 else _join(a if overlap else next(draw), next(draw))
+                second = both if overlap == 1 else _joined(context.task, a if overlap else next(draw), next(draw))
                 value, slopes = objective.of_loss(g, norm, second)
             slope = scales.slope(slopes)
             if not (math.isfinite(size) and torch.isfinite(value + slope.sum())):
@@ -371,9 +372,9 @@ def _check_not_finite(iteration: int, halves: tuple[Tensor, ...]) -> None:
         )
 
 
-def _join(first: Batch, second: Batch) -> Batch:
+def _joined(task: Task, first: Batch, second: Batch) -> Batch:
     with explained("gradinit: two half-batches cannot be joined"):
-        return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
+        return task.joined(first, second)
 
 
 def _write_record(

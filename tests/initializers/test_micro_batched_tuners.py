@@ -103,6 +103,7 @@ GRADINIT = [
     {"gamma": 1e6, "optimizer": "adam", "eta": 1e-3},
     {"gamma": 1e6, "optimizer": "adam", "eta": 1e-3, "second_order": True},
     {"gamma": 0.55},
+    {"gamma": 0.55, "second_moment": "own", "betas": (0.9, 0.98), "clip": None},
 ]
 PASSES = {"gradient norm": (2, 3), "loss": (2, 2), "differentiated step": (3, 4)}
 
