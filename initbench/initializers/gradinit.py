@@ -56,7 +56,7 @@ class Objective:
         eta: float,
     ) -> None:
         self._model, self._trainable = model, trainable
-        self._loss_fn = context.loss
+        self._loss_fn, self._weight = context.loss, context.weight
         self._forward_with = functional(model)
         self._form, self._eta = form, eta
         self.forward_passes = self.backward_passes = 0
@@ -132,7 +132,7 @@ class MicroBatchedObjective(Objective):
 
         Both are constants; the two objectives use the gradient of the latest call.
         """
-        self._parts = micro_batches(self._model, batch, self._loss_fn, self._size)
+        self._parts = self._split(batch)
         self._count(1, 1)
         gradients = accumulated(map(self._gradient_of, self._parts))
         self._g = flatten(gradients, self._parameters)
@@ -155,7 +155,7 @@ class MicroBatchedObjective(Objective):
             value.add_(loss.detach())
             return loss_gradients(loss, list(leaves.values()), create_graph=False)
 
-        slopes = accumulated(map(slopes_of, micro_batches(self._model, batch, self._loss_fn, self._size)))
+        slopes = accumulated(map(slopes_of, self._split(batch)))
         if self._second_order and self._form == "sgd":
             r, step = flatten(slopes, self._parameters), self._g / norm
             slopes = accumulated([slopes, self._hessian_product(-self._eta * (r - step * (step @ r)) / norm)])
@@ -171,6 +171,9 @@ class MicroBatchedObjective(Objective):
             return vector_products(loss_gradients(loss, self._parameters), vectors, self._parameters)
 
         return accumulated(map(product_of, self._parts))
+
+    def _split(self, batch: Batch) -> list[MicroBatch]:
+        return micro_batches(self._model, batch, self._loss_fn, self._size, self._weight)
 
     def _gradient_of(self, part: MicroBatch) -> list[Tensor | None]:
         loss = part.share * mean_loss(self._model, part.batch, self._loss_fn)
