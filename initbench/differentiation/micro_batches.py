@@ -19,7 +19,7 @@ from initbench.arguments import check_count
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
 from initbench.models import random_state
-from initbench.models.batches import Batch, LossFunction
+from initbench.models.batches import Batch, LossFunction, Weight
 from initbench.models.calls import mean_loss, running_on, tensor_of
 from initbench.models.state import batch_norms, forgetful, uses_batch_statistics
 
@@ -48,6 +48,7 @@ def losses_of(
     batch: Batch,
     loss_fn: LossFunction,
     micro_batch_size: int | None = None,
+    weight: Weight | None = None,
     *,
     batch_norm: bool = False,
     third: bool = False,
@@ -58,7 +59,7 @@ def losses_of(
     """
     loss_of = partial(differentiable_loss, loss_fn=loss_fn, batch_norm=batch_norm, third=third)
     whole = MicroBatch(*batch, share=1.0)
-    parts = [whole] if micro_batch_size is None else micro_batches(model, batch, loss_fn, micro_batch_size)
+    parts = [whole] if micro_batch_size is None else micro_batches(model, batch, loss_fn, micro_batch_size, weight)
     if len(parts) == 1:
         return [partial(loss_of, inputs=parts[0].inputs, targets=parts[0].targets)]
     return [partial(_share_of_loss, part=part, loss_of=loss_of) for part in parts]
@@ -69,14 +70,17 @@ def _share_of_loss(forward: Callable[[Tensor], Any], *, part: MicroBatch, loss_o
         return part.share * loss_of(forward, inputs=part.inputs, targets=part.targets)
 
 
-def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: int) -> list[MicroBatch]:
+def micro_batches(
+    model: nn.Module, batch: Batch, loss_fn: LossFunction, size: int, weight: Weight | None = None
+) -> list[MicroBatch]:
     """Return the micro-batches of a batch, in order; the last may have fewer samples, and a small batch is not split.
 
-    A share is a micro-batch's fraction of the batch's targets: for integer targets, of the entries that are not -100,
-    which PyTorch's losses ignore, otherwise of the samples. A micro-batch without targets is left out. One forward pass
-    of the first and last micro-batches checks that the loss is the sum and that samples are independent; it is refused
-    if a norm takes statistics over the batch, as BatchNorm in training mode does, for dropout in training mode, and if
-    `loss_fn` is not this mean.
+    A share is a micro-batch's fraction of the batch's weight. Without `weight`, or if a target is -100, which PyTorch's
+    losses ignore, it is its fraction of the targets: of the entries that are not -100 if targets are integers,
+    otherwise of the samples. A micro-batch without targets is left out. One forward pass of the first and last
+    micro-batches checks that the loss is the sum and that samples are independent; it is refused if a norm takes
+    statistics over the batch, as BatchNorm in training mode does, for dropout in training mode, and if `loss_fn` is not
+    this mean.
     """
     check_count(_ARGUMENT, size)
     inputs, targets = batch
@@ -96,7 +100,8 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
             _ARGUMENT,
         )
     pieces = list(zip(torch.split(inputs, size), torch.split(targets, size), strict=True))
-    counts = torch.stack([_count(part) for _, part in pieces]).tolist()
+    count = _count if weight is None or targets.eq(_IGNORED).any() else weight
+    counts = torch.stack([torch.as_tensor(count(part)) for _, part in pieces]).tolist()
     if sum(counts) == 0:  # the loss is NaN, as for the whole batch
         counts = [len(part) for _, part in pieces]
     total = sum(counts)

@@ -14,7 +14,7 @@ from initbench import randomness
 from initbench.errors import InitializationError
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
-from initbench.models.batches import Batch, LossFunction, move, reference_parameter, zero_inputs
+from initbench.models.batches import Batch, LossFunction, Weight, move, reference_parameter, zero_inputs
 from initbench.registry import INITIALIZERS, Initializer
 from initbench.registry.traits import DataKind
 from initbench.structure.find import Structure, find_structure
@@ -176,6 +176,11 @@ class InitializationContext:
         stage.settle()
         if outer is not None:
             outer.begin()
+
+    @property
+    def weight(self) -> Weight | None:
+        """The weight of a batch in a mean over several, `Task.weight`; None if `loss_fn` is given."""
+        return self.task.weight if self.loss_fn is None else None
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss of a batch, 0-dim.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count, check_optional_count, check_positive
+from initbench.arguments import check_count, check_optional_count, check_positive, show
 from initbench.differentiation.gradients import (
     accumulated,
     differentiable_parameters,
@@ -28,15 +28,14 @@ from initbench.differentiation.loss import differentiable_loss
 from initbench.differentiation.micro_batches import MicroBatch, micro_batches
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import Apply, InitializationContext
+from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales, SecondMoment, norm_ceilings
 from initbench.initializers.record import InitializationRecord
 from initbench.models.batches import NOT_FINITE, Batch, is_finite
 from initbench.models.calls import explained, mean_loss
 from initbench.models.state import evaluate_but_batch_norm
 from initbench.registry import Initializer, register_initializer
 from initbench.registry.traits import DataKind
-
-BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
-GRADIENT, LOSS = "gradient norm", "loss"
+from initbench.tasks.task import Task
 
 
 class Objective:
@@ -57,7 +56,7 @@ class Objective:
         eta: float,
     ) -> None:
         self._model, self._trainable = model, trainable
-        self._loss_fn = context.loss
+        self._loss_fn, self._weight = context.loss, context.weight
         self._forward_with = functional(model)
         self._form, self._eta = form, eta
         self.forward_passes = self.backward_passes = 0
@@ -133,7 +132,7 @@ class MicroBatchedObjective(Objective):
 
         Both are constants; the two objectives use the gradient of the latest call.
         """
-        self._parts = micro_batches(self._model, batch, self._loss_fn, self._size)
+        self._parts = self._split(batch)
         self._count(1, 1)
         gradients = accumulated(map(self._gradient_of, self._parts))
         self._g = flatten(gradients, self._parameters)
@@ -156,7 +155,7 @@ class MicroBatchedObjective(Objective):
             value.add_(loss.detach())
             return loss_gradients(loss, list(leaves.values()), create_graph=False)
 
-        slopes = accumulated(map(slopes_of, micro_batches(self._model, batch, self._loss_fn, self._size)))
+        slopes = accumulated(map(slopes_of, self._split(batch)))
         if self._second_order and self._form == "sgd":
             r, step = flatten(slopes, self._parameters), self._g / norm
             slopes = accumulated([slopes, self._hessian_product(-self._eta * (r - step * (step @ r)) / norm)])
@@ -173,6 +172,9 @@ class MicroBatchedObjective(Objective):
 
         return accumulated(map(product_of, self._parts))
 
+    def _split(self, batch: Batch) -> list[MicroBatch]:
+        return micro_batches(self._model, batch, self._loss_fn, self._size, self._weight)
+
     def _gradient_of(self, part: MicroBatch) -> list[Tensor | None]:
         loss = part.share * mean_loss(self._model, part.batch, self._loss_fn)
         return loss_gradients(loss, self._parameters, create_graph=False)
@@ -180,70 +182,6 @@ class MicroBatchedObjective(Objective):
     def _count(self, forward: int, backward: int) -> None:
         self.forward_passes += forward
         self.backward_passes += backward
-
-
-class Scales:
-    """The scale of each tensor, and their Adam optimizer.
-
-    All scales are one vector on the model's device, so that no step waits for the device tensor by tensor. A scale that
-    reaches 0 stays there because its tensor has lost its direction; the authors' code likewise passes over tensors of
-    norm 0. Tensors of zeros are left out. `floor` is the least scale of a weight; for biases it is 0.
-    """
-
-    def __init__(self, trainable: dict[str, nn.Parameter], tau: float, floor: float, clip: float) -> None:
-        norms = torch.stack([torch.linalg.vector_norm(p.detach()) for p in trainable.values()]).tolist()
-        for name, norm in zip(trainable, norms, strict=True):
-            if not math.isfinite(norm):
-                raise InitializationError(f"gradinit: {name} is not finite")
-        self.names = [name for name, norm in zip(trainable, norms, strict=True) if norm > 0]
-        self.zeros = [name for name, norm in zip(trainable, norms, strict=True) if norm == 0]
-        if not self.names:
-            raise InitializationError("gradinit: every trainable parameter is zero: there is nothing to scale")
-        self._places = [index for index, norm in enumerate(norms) if norm > 0]
-        self._tensors: list[Tensor] = [trainable[name] for name in self.names]
-        self._start = [tensor.detach().clone() for tensor in self._tensors]
-        self._tau, self._clip = tau, clip
-        self._floor = self._start[0].new_tensor(
-            [0.0 if "bias" in name.rpartition(".")[2] else floor for name in self.names]
-        )
-        self._scale = torch.ones_like(self._floor)
-        self._before = self._scale
-        self._first = {GRADIENT: torch.zeros_like(self._scale), LOSS: torch.zeros_like(self._scale)}
-        self._second = torch.zeros_like(self._scale)
-        self._count = {GRADIENT: 0, LOSS: 0}
-
-    def slope(self, slopes: Sequence[Tensor | None]) -> Tensor:
-        """Return the derivative for each scale from the derivatives for all trainable tensors (None for zero)."""
-        zero = self._scale.new_zeros(())
-        pairs = zip(self._start, (slopes[place] for place in self._places), strict=True)
-        return torch.stack([zero if g is None else (w * g).sum() for w, g in pairs])
-
-    @torch.no_grad()
-    def step(self, branch: str, slope: Tensor) -> None:
-        """Move the scales once along the clipped derivatives of an objective."""
-        slope = slope.clamp(-self._clip, self._clip)
-        self._count[branch] += 1
-        first = self._first[branch].lerp_(slope, 1 - BETAS[0])
-        self._second.mul_(BETAS[1]).addcmul_(slope, slope, value=1 - BETAS[1])
-        # The second moment averages the derivatives of both objectives, so its correction counts both.
-        mean = first / (1 - BETAS[0] ** self._count[branch])
-        square = self._second / (1 - BETAS[1] ** sum(self._count.values()))
-        self._before = self._scale
-        moved = self._scale - self._tau * mean / (square.sqrt() + ADAM_EPS)
-        self._scale = torch.where(self._scale == 0, self._scale, torch.maximum(moved, self._floor))
-        self._write()
-
-    def back(self) -> None:
-        self._scale = self._before
-        self._write()
-
-    def values(self) -> dict[str, float]:
-        return dict(zip(self.names, self._scale.tolist(), strict=True))
-
-    @torch.no_grad()
-    def _write(self) -> None:
-        torch._foreach_copy_(self._tensors, self._start)
-        torch._foreach_mul_(self._tensors, list(self._scale.unbind()))
 
 
 _GAMMA = {"sgd": 1.0, "adam": 1000.0}
@@ -274,7 +212,10 @@ def gradinit(
     second_order: bool = False,
     overlap: float = 0.5,
     floor: float = 0.01,
-    clip: float = 1.0,
+    clip: float | None = 1.0,
+    betas: tuple[float, ...] = (0.9, 0.999),
+    second_moment: SecondMoment = "shared",
+    norm_ceiling: float | None = None,
     data: DataKind = "real",
     batch_size: int = 64,
     micro_batch_size: int | None = None,
@@ -285,14 +226,21 @@ def gradinit(
     scales descend ‖g‖; otherwise they descend L(S̃; θ − η·step(g)) / η, the loss after one step on a second batch S̃.
     For SGD the norm is L2 and the step is g / ‖g‖₂, as in all launch scripts of the authors; for Adam they are L1 and
     sign(g). The scales follow Adam with derivatives clipped one by one, a first moment per objective and a shared
-    second moment. Tensors of zeros keep their values; a scale that reaches 0, which can happen to a bias, stays there.
-    The model is in eval mode meanwhile, except that BatchNorm uses batch statistics.
+    second moment v̂: α ← max(α − τ·m̂ / (√v̂ + 1e-8), floor). Tensors of zeros keep their values; a scale that reaches 0,
+    which can happen to a bias, stays there. The model is in eval mode meanwhile, except that BatchNorm uses batch
+    statistics.
 
     This follows the authors' code: the derivative of the loss after the step treats the step as a constant (see
     `second_order`), and that loss is divided by η, unlike in the paper. An iteration costs two backward passes, plus
     one forward pass if ‖g‖ is descended or two if the loss is; when ‖g‖ rises from below γ / 2 to above γ, one more of
     each. The defaults are the authors' for VGG-19 without BatchNorm on CIFAR-10 (appendix A.1): an epoch of batches of
     128, each made of two half-batches. The base is theirs, too: Kaiming with fan_out.
+
+    For Transformers (appendix A.3) the authors' code in fairseq has other constants: 780 iterations, tau 2.5e-3, betas
+    0.9 and 0.98, second_moment own, norm_ceiling 100, no clip, and with Adam gamma 1000 and eta 1e-3 (5e-4 in the
+    paper). Its S and S̃ are the first and the last two thirds of one batch of sentences of like length, which is overlap
+    0.5. There a tied weight moves in the step ahead as an embedding alone; here, as in training, it also moves as the
+    head. That code divides the step of SGD by ‖g‖₂ only if asked to.
 
     Args:
         base: initializer that draws the weights; null keeps the model as it is.
@@ -308,7 +256,11 @@ def gradinit(
         overlap: fraction of S̃ that is in S: 0.5, the authors' choice (appendix B), for A and a new half-batch, 0 for
             two new ones, 1 for S itself.
         floor: least scale of a weight, 0.01 in appendix A.1; for biases it is 0, as in the authors' code.
-        clip: bound on each scale's derivative; 1 in the authors' code for CIFAR-10.
+        clip: bound on each scale's derivative; 1 in the authors' code for CIFAR-10; null for none.
+        betas: decay rates of the scales' Adam, of its first and second moment.
+        second_moment: shared if both objectives have one second moment, corrected by the number of all iterations; own
+            if each has one, corrected by the number of its iterations.
+        norm_ceiling: largest scale of the weights of normalizations; null for none.
         data: ``real`` or ``random`` half-batches.
         batch_size: samples of a half-batch.
         micro_batch_size: samples in memory at a time, for two half-batches that do not fit; null for all. ‖g‖, the loss
@@ -323,7 +275,8 @@ def gradinit(
     check_count("batch_size", batch_size)
     check_optional_count("micro_batch_size", micro_batch_size)
     bound = math.inf if isinstance(gamma, str) else gamma
-    _check({"tau": tau, "gamma": None if bound == math.inf else bound, "eta": eta, "clip": clip}, floor, overlap)
+    _check({"tau": tau, "gamma": None if bound == math.inf else bound, "eta": eta, "clip": clip}, overlap)
+    _check_scales(betas, floor, norm_ceiling)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         step_size = _step_size(eta, context)
@@ -338,12 +291,13 @@ def gradinit(
             if micro_batch_size is None
             else MicroBatchedObjective(*given, micro_batch_size, second_order=second_order)
         )
-        scales, draw = Scales(trainable, tau, floor, clip), context.batches(data, batch_size)
+        scales = Scales(trainable, tau, betas, second_moment, floor, norm_ceilings(model, norm_ceiling), clip)
+        draw = context.batches(data, batch_size)
         history: list[tuple[str, float, Tensor]] = []
         stopped_at, size = None, math.inf
         for iteration in range(iterations):
             a, b = next(draw), next(draw)
-            both, second = _join(a, b), None
+            both, second = _joined(context.task, a, b), None
             # A differentiable gradient costs more and is hardly ever needed if ‖g‖ was far below γ.
             guessed = objective.costs_more and (largest == math.inf or size < largest / 2) and not second_order
             g, norm = objective.gradient(both, differentiable=not guessed)
@@ -358,16 +312,11 @@ def gradinit(
                 if not second_order:  # the step is a constant; its graph is freed before the next is built
                     g, norm = {name: part.detach() for name, part in g.items()}, norm.detach()
                 branch = LOSS
-                second = both if overlap == 1 else _join(a if overlap else next(draw), next(draw))
+                second = both if overlap == 1 else _joined(context.task, a if overlap else next(draw), next(draw))
                 value, slopes = objective.of_loss(g, norm, second)
             slope = scales.slope(slopes)
             if not (math.isfinite(size) and torch.isfinite(value + slope.sum())):
-                if not is_finite((*both, *(second or ()))):
-                    raise InitializationError(f"gradinit: a half-batch of step {iteration} {NOT_FINITE}")
-                if iteration == 0:
-                    raise InitializationError(
-                        "gradinit: the loss or a derivative of it is not finite at the base; start from smaller weights"
-                    )
+                _check_not_finite(iteration, (*both, *(second or ())))
                 scales.back()
                 stopped_at = iteration
                 break
@@ -390,14 +339,21 @@ def gradinit(
     return apply
 
 
-def _check(positive: dict[str, float | None], floor: float, overlap: float) -> None:
+def _check(positive: dict[str, float | None], overlap: float) -> None:
     for name, value in positive.items():
         if value is not None:
             check_positive(name, value)
-    if not (math.isfinite(floor) and floor >= 0):
-        raise ArgumentError(f"must be a finite number of at least 0, got {floor}", "floor")
     if overlap not in {0, 0.5, 1}:
         raise ArgumentError(f"must be 0, 0.5 or 1, got {overlap}", "overlap")
+
+
+def _check_scales(betas: tuple[float, ...], floor: float, norm_ceiling: float | None) -> None:
+    if not (math.isfinite(floor) and floor >= 0):
+        raise ArgumentError(f"must be a finite number of at least 0, got {floor}", "floor")
+    if norm_ceiling is not None and not (math.isfinite(norm_ceiling) and norm_ceiling >= max(floor, 1)):
+        raise ArgumentError(f"must be a finite number of at least 1 and floor, got {norm_ceiling}", "norm_ceiling")
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise ArgumentError(f"must be two numbers from 0 to below 1, got {show(betas)}", "betas")
 
 
 def _step_size(eta: float | None, context: InitializationContext) -> float:
@@ -409,9 +365,19 @@ def _step_size(eta: float | None, context: InitializationContext) -> float:
     return step_size
 
 
-def _join(first: Batch, second: Batch) -> Batch:
+def _check_not_finite(iteration: int, halves: tuple[Tensor, ...]) -> None:
+    """Raise an InitializationError if a value that is not finite is the fault of a batch or of the base."""
+    if not is_finite(halves):
+        raise InitializationError(f"gradinit: a half-batch of step {iteration} {NOT_FINITE}")
+    if iteration == 0:
+        raise InitializationError(
+            "gradinit: the loss or a derivative of it is not finite at the base; start from smaller weights"
+        )
+
+
+def _joined(task: Task, first: Batch, second: Batch) -> Batch:
     with explained("gradinit: two half-batches cannot be joined"):
-        return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
+        return task.joined(first, second)
 
 
 def _write_record(

@@ -382,7 +382,9 @@ def metainit(
         for step, batch in zip(range(steps), context.batches(data, batch_size, sample), strict=False):
             finite.append(is_finite(batch))
             batch_norm = statistics == "batch statistics"
-            losses = losses_of(model, batch, loss_fn, micro_batch_size, batch_norm=batch_norm, third=True)
+            losses = losses_of(
+                model, batch, loss_fn, micro_batch_size, context.weight, batch_norm=batch_norm, third=True
+            )
             gq, gradients = quotient_and_gradients(model, losses, parameters, eps, norm, method)
             passes = [sum(pair) for pair in zip(passes, _PASSES[method, len(losses) > 1], strict=True)]
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)

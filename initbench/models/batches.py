@@ -13,6 +13,8 @@ from initbench.inputs import Inputs
 Batch = tuple[Tensor, Tensor]
 """Inputs, (samples, ...), and the same number of targets."""
 LossFunction = Callable[[Tensor, Tensor], Tensor]
+Weight = Callable[[Tensor], int | Tensor]
+"""Returns the number of entries that the mean loss is over, 0-dim if it is a tensor, from the targets of a batch."""
 RealBatchSource = Callable[[int, torch.Generator], Iterator[Batch]]
 """Called with the batch size and a CPU generator for the order; returns batches of (inputs, targets)."""
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from initbench.errors import DataError
 from initbench.inputs import Inputs
-from initbench.models.batches import Batch, LossFunction, RealBatchSource
+from initbench.models.batches import Batch, LossFunction, RealBatchSource, Weight
 from initbench.models.kernels import float32_products
 from initbench.probes.measurement import Measurement, entries
 from initbench.randomness import generator
@@ -50,6 +50,11 @@ class ProbeContext:
     loss_fn: LossFunction | None = None
     real_batches: RealBatchSource | None = None
     optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None
+
+    @property
+    def weight(self) -> Weight | None:
+        """The weight of a batch in a mean over several, `Task.weight`; None if `loss_fn` is given."""
+        return self.task.weight if self.loss_fn is None else None
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss of a batch, 0-dim.

@@ -369,7 +369,7 @@ def gradient_quotient_probe(
         with preserved(model), forked_rng(model, context.seed, "probe"), torch.no_grad():
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
-                losses = losses_of(model, move(batch, like), context.loss, micro_batch_size)
+                losses = losses_of(model, move(batch, like), context.loss, micro_batch_size, context.weight)
                 value, gradients = quotient_and_gradients(model, losses, over, eps)
                 g = flatten(gradients, over)
                 values.append(value)

@@ -191,6 +191,17 @@ class Task(ABC):
     def check_outputs(self, outputs: Tensor, expected: int) -> None:  # noqa: B027 - most tasks have nothing to check
         """Raise an InitializationError if a model has too few outputs, which would crash a GPU kernel."""
 
+    def joined(self, first: Batch, second: Batch) -> Batch:
+        """Return the samples of two batches as one batch.
+
+        A task whose samples may differ in shape from batch to batch, such as sentences, has its own.
+
+        Args:
+            first: inputs and targets.
+            second: likewise.
+        """
+        return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
+
     def random_inputs(self, inputs: Inputs, samples: int, generator: torch.Generator) -> Tensor:
         """Return noise as inputs: standard normal numbers, or uniform tokens, (samples, ...).
 

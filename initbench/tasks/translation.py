@@ -149,6 +149,13 @@ class Translation(Task):
         """Raise an InitializationError if outputs are not (N, L, vocabulary), or their vocabulary is too small."""
         check_logits(outputs, expected)
 
+    def joined(self, first: Batch, second: Batch) -> Batch:
+        """Return the pairs of two batches as one batch, the shorter ones filled with `PAD`."""
+        longest = max(first[1].shape[1], second[1].shape[1])
+        return super().joined(
+            *((_filled(inputs, longest), _filled(targets, longest)) for inputs, targets in (first, second))
+        )
+
     def random_inputs(self, inputs: Inputs, samples: int, generator: torch.Generator) -> Tensor:
         """Return pairs of random sentences of a joint vocabulary, int64, (samples, 2, L), see `random_batch`."""
         return self.random_batch(inputs, inputs.vocabulary or 0, samples, generator)[0]
@@ -179,6 +186,10 @@ class Translation(Task):
             for vocabulary in (inputs.vocabulary or 0, outputs)
         )
         return paired(source, targets), targets
+
+
+def _filled(sentences: Tensor, length: int) -> Tensor:
+    return functional.pad(sentences, (0, length - sentences.shape[-1]), value=PAD)
 
 
 def _random_sentences(vocabulary: int, samples: int, length: int, generator: torch.Generator) -> Tensor:

@@ -96,6 +96,23 @@ def test_scales_stop_at_their_floor(floor):
     assert {floor, 0.0} <= set(ends.values())
 
 
+def test_the_ceiling_is_that_of_weights_of_norms():
+    """`max_scale` in the authors' code. The first step of Adam is τ · sign: from 1 to 3, as −‖Wx‖² pulls all up."""
+    model = nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 3, bias=False)).double()
+    record = initialize(
+        model,
+        "gradinit",
+        iterations=1,
+        gamma="inf",
+        eta=1e-6,
+        tau=2.0,
+        norm_ceiling=2.5,
+        batches=half_batches((2, 3)),
+        loss_fn=lambda outputs, _: -outputs.square().sum(),
+    )
+    assert record.conditions["scales"] == pytest.approx({"0.weight": 2.5, "1.weight": 3.0}, rel=1e-6)
+
+
 def test_a_scale_of_0_stays_there():
     """The authors' `RescaleAdam` passes over tensors of norm 0; a derivative would bring the scale back to 3."""
 
@@ -377,6 +394,11 @@ def test_a_gradient_of_zero_is_refused(loss_fn):
         {"floor": -0.1},
         {"gamma": 0.0},
         {"clip": -1.0},
+        {"betas": (0.9,)},
+        {"betas": (0.9, 1.0)},
+        {"betas": (-0.1, 0.9)},
+        {"norm_ceiling": 0.5},
+        {"second_moment": "mine"},
         {"overlap": 0.3},
     ],
 )

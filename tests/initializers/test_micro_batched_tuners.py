@@ -9,6 +9,7 @@ import torch
 from cases import batch, conv_net, randomize, small
 from gradinit_cases import half_batches, net
 from small_gpt import gpt, next_token_loss, tokens
+from small_transformer import pairs, transformer
 from test_metainit_oracle import SMOOTH
 from test_metainit_oracle import conv_net as deep_conv_net
 from torch import nn
@@ -35,6 +36,11 @@ def text(samples=7):
     return (padded(samples, index) for index in itertools.count())
 
 
+def sentences(samples=7):
+    """Of all lengths, so that micro-batches differ in their numbers of tokens."""
+    return (pairs(samples, seed=index) for index in itertools.count())
+
+
 def initialized(name, **arguments):
     model = small(name, activation="beta_swish", **arguments).double()
     initialize(model, arguments.get("scheme", "kaiming"), input_shape=(2, 3, 8, 8), num_classes=10)
@@ -49,6 +55,7 @@ CASES = {
     "images": (lambda: deep_conv_net("none"), small_images, {}),
     "batch norm in eval mode": (lambda: deep_conv_net("batch"), small_images, {}),
     "tied tokens": (lambda: randomize(gpt(depth=1), 0.3), text, {"loss_fn": next_token_loss}),
+    "sentences": (lambda: randomize(transformer(depth=1), 0.3), sentences, {"task": "translation"}),
     "tokens": (lambda: randomize(gpt(depth=1, tied=False, norm="none"), 0.3), text, {"task": "language_modelling"}),
 }
 LARGER = {
@@ -103,6 +110,7 @@ GRADINIT = [
     {"gamma": 1e6, "optimizer": "adam", "eta": 1e-3},
     {"gamma": 1e6, "optimizer": "adam", "eta": 1e-3, "second_order": True},
     {"gamma": 0.55},
+    {"gamma": 0.55, "second_moment": "own", "betas": (0.9, 0.98), "clip": None},
 ]
 PASSES = {"gradient norm": (2, 3), "loss": (2, 2), "differentiated step": (3, 4)}
 
@@ -135,6 +143,14 @@ def test_gradinit_learns_the_same_scales(case):
 def test_gradinit_on_tokens_too(tied, gamma):
     case = {"gamma": gamma, "second_order": True}
     check_gradinit(lambda: randomize(gpt(tied=tied, depth=1), 0.3), lambda: text(4), case, loss_fn=next_token_loss)
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1e6])
+def test_gradinit_on_sentences_too(gamma):
+    """Whose padding no loss counts: the task weighs micro-batches by their tokens."""
+    case = {"gamma": gamma, "second_order": True, "second_moment": "own"}
+    make = lambda: randomize(transformer(depth=1), 0.3)  # noqa: E731
+    check_gradinit(make, lambda: sentences(4), case, task="translation")
 
 
 @pytest.mark.slow

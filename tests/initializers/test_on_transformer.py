@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from small_transformer import LONGEST, SOURCE_WORDS, TARGET_WORDS, pairs, transformer
@@ -96,6 +98,13 @@ def test_gpt2_counts_the_blocks_of_both_stacks_and_takes_all_projections():
     parts = ("self_attn.out_proj", "encoder_attn.out_proj", "feed_forward.fc2")
     ends += [f"decoder.layers.{i}.{end}" for i in range(3) for end in parts]
     assert set(conditions["residual_projections"]) == {f"{end}.weight" for end in ends}
+
+
+def test_gradinit_runs_on_half_batches_of_unlike_length():
+    """Real pairs of sentences fill up to the longest of their own half-batch."""
+    model = transformer()
+    batches = (pairs(2, longest=4 + seed % 3, seed=seed) for seed in itertools.count())
+    check_all_said(model, initialize(model, "gradinit", task="translation", iterations=4, batches=batches))
 
 
 def test_zero_leaves_every_branch_adding_nothing():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_models import BagTranslator
+from small_transformer import pairs, transformer
 
 from initbench.errors import ArgumentError, InitializationError
 from initbench.inputs import END, PAD, Inputs
@@ -50,6 +51,26 @@ def test_the_weight_of_a_batch_is_its_tokens():
     assert int(TASK.weight(TARGETS)) == TOKENS
     assert find_task("classification").weight(torch.tensor([1, 2])) == 2
     assert find_task("language_modelling").weight(TARGETS) == 4
+
+
+def test_batches_of_unlike_length_are_joined_with_padding():
+    """Which changes no output, so that the loss is the mean over the tokens of both."""
+    model = transformer(target=V, longest=8).double()
+    short, long = pairs(3, longest=4, seed=1, target=V), pairs(2, longest=7, seed=2, target=V)
+    inputs, targets = TASK.joined(short, long)
+    assert inputs.shape == (5, 2, 7)
+    outputs = model(inputs)
+    for rows, batch in ((slice(0, 3), short), (slice(3, 5), long)):
+        length = batch[1].shape[1]
+        assert torch.equal(inputs[rows, :, :length], batch[0])
+        assert inputs[rows, :, length:].eq(PAD).all()
+        assert torch.equal(targets[rows, :length], batch[1])
+        assert targets[rows, length:].eq(PAD).all()
+        torch.testing.assert_close(outputs[rows, :length], model(batch[0]), rtol=1e-12, atol=1e-12)
+    weights = [int(TASK.weight(batch[1])) for batch in (short, long)]
+    losses = [TASK.loss(model(batch[0]), batch[1]).item() for batch in (short, long)]
+    mean = (weights[0] * losses[0] + weights[1] * losses[1]) / sum(weights)
+    assert TASK.loss(outputs, targets).item() == pytest.approx(mean, rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])
