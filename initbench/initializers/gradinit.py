@@ -31,6 +31,7 @@ from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.record import InitializationRecord
 from initbench.models.batches import NOT_FINITE, Batch, is_finite
 from initbench.models.calls import explained, mean_loss
+from initbench.models.sentences import joined
 from initbench.models.state import evaluate_but_batch_norm
 from initbench.registry import Initializer, register_initializer
 from initbench.registry.traits import DataKind
@@ -411,7 +412,7 @@ def _step_size(eta: float | None, context: InitializationContext) -> float:
 
 def _join(first: Batch, second: Batch) -> Batch:
     with explained("gradinit: two half-batches cannot be joined"):
-        return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
+        return joined(first, second)
 
 
 def _write_record(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 from small_transformer import LONGEST, SOURCE_WORDS, TARGET_WORDS, pairs, transformer
+from torch.nn import functional
 
 from initbench.architectures.rewrite import rewrite
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import changes
-from initbench.inputs import Inputs
+from initbench.inputs import PAD, Inputs
+from initbench.models.sentences import joined
 from initbench.registry import INITIALIZERS
 
 BRANCH = "residual branch of encoder.layers.0 ends in no scalar multiplier; initbench.rewrite"
@@ -105,3 +107,26 @@ def test_zero_leaves_every_branch_adding_nothing():
     torch.testing.assert_close(
         model(inputs), model.decoder.output_projection(model.decoder.embed(inputs[:, 1])), rtol=0, atol=0
     )
+
+
+def test_gradinit_joins_half_batches_of_sentences_that_differ_in_length():
+    short, long = pairs(3, longest=5), pairs(3, longest=LONGEST, seed=1)
+    filled = tuple(functional.pad(tensor, (0, LONGEST - 5), value=PAD) for tensor in short)
+    scales = []
+    for half in (short, filled):
+        model, inputs = transformer(), Inputs((2, LONGEST), SOURCE_WORDS)
+        known = {"task": "translation", "inputs": inputs, "num_classes": TARGET_WORDS, "batches": [half, long] * 5}
+        record = initialize(model, "gradinit", base="fairseq", iterations=3, batch_size=3, gamma=100.0, **known)
+        # Biases of keys do not change softmax's weights: their derivatives are rounding, which Adam magnifies.
+        found = record.conditions["scales"].items()
+        scales.append({name: scale for name, scale in found if not name.endswith("k_proj.bias")})
+    assert scales[0] == pytest.approx(scales[1], rel=1e-4)
+    assert len(set(scales[0].values())) > 1
+
+
+def test_batches_of_other_kinds_are_joined_as_they_are():
+    blocks = torch.zeros(2, 5, dtype=torch.int64)
+    inputs, targets = joined((blocks, blocks), (blocks + 1, blocks + 1))
+    assert inputs.tolist() == targets.tolist() == [[0] * 5] * 2 + [[1] * 5] * 2
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match"):
+        joined((blocks, blocks), (blocks[:, :4], blocks[:, :4]))
