@@ -123,7 +123,9 @@ def _claim(
     verdict, direction = ("not run", None) if best is None else (best["counts_as"], best["direction"])
     if "cannot" in note:
         verdict = "cannot be tested here"
-    elif claim["twin"].startswith("none: "):
+    elif claim["twin"].startswith("none: ") and not any(
+        entry["claim"] == claim["id"] and "replaced_by" in entry for entry in log
+    ):
         verdict, note = "cannot be tested here", {"cannot": claim["twin"].removeprefix("none: ")} | note
     confirmation = None if best is None else best.pop("confirmation", None)
     published = claim.get("published", [])

@@ -180,6 +180,10 @@ def _files(folder: Path, source: str, target: str, train: Path, validation: Path
     return ParallelFiles("parallel_text", files)
 
 
+def _instructions() -> str:
+    return f"parallel_text reads FOLDER/SPLIT.LANGUAGE, relative to {data_root()} (INITBENCH_DATA)"
+
+
 def _describe(
     *,
     folder: Path,
@@ -198,10 +202,11 @@ def _describe(
         raise ArgumentError(f"must differ from source, got {target}", "target")
     if len({train, validation, test}) < 3:
         raise ArgumentError("must name other files than train and validation: no text may be in two splits", "test")
-    content = _files(folder, source, target, train, validation, test).content(
-        f"parallel_text reads FOLDER/SPLIT.LANGUAGE, relative to {data_root()} (INITBENCH_DATA)"
-    )
-    return Description(Inputs((2, longest), vocabulary), vocabulary, content)
+    inputs, root = Inputs((2, longest), vocabulary), data_root() / folder
+    if not root.exists():
+        return Description(inputs, vocabulary, absent=f"parallel_text: {root} is missing: {_instructions()}")
+    files = _files(folder, source, target, train, validation, test)
+    return Description(inputs, vocabulary, files.content(_instructions()))
 
 
 @register_dataset(
@@ -255,4 +260,5 @@ def parallel_text(
     """
     sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}
     files = _files(folder, source, target, train, validation, test)
+    files.content(_instructions())  # says what is missing
     return encoded(files, files.read(), vocabulary=vocabulary, joint=joint, longest=longest, sizes=sizes)

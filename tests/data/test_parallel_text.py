@@ -162,6 +162,13 @@ class TestRefusals:
         assert f"{root / 'pairs' / 'valid.en'} is missing" in message
         assert "FOLDER/SPLIT.LANGUAGE" in message
 
+    def test_a_missing_folder_is_described_without_its_content(self, root):
+        described = describe_dataset("parallel_text", ARGUMENTS | {"folder": "elsewhere"})
+        assert (described.inputs, described.outputs, described.content) == (Inputs((2, 80), 300), 300, None)
+        for message in (described.absent, str(refusal_of(DataError, folder="elsewhere"))):
+            assert str(root / "elsewhere") in message
+            assert "FOLDER/SPLIT.LANGUAGE" in message
+
     def test_other_numbers_of_lines(self, root):
         write(root / "pairs", "train.en", ENGLISH[:149])
         message = str(refusal_of(DataError))

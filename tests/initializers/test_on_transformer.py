@@ -7,12 +7,13 @@ import itertools
 import pytest
 import torch
 from small_transformer import LONGEST, SOURCE_WORDS, TARGET_WORDS, pairs, transformer
+from torch.nn import functional
 
 from initbench.architectures.rewrite import rewrite
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import changes
-from initbench.inputs import Inputs
+from initbench.inputs import PAD, Inputs
 from initbench.registry import INITIALIZERS
 
 BRANCH = "residual branch of encoder.layers.0 ends in no scalar multiplier; initbench.rewrite"
@@ -114,3 +115,18 @@ def test_zero_leaves_every_branch_adding_nothing():
     torch.testing.assert_close(
         model(inputs), model.decoder.output_projection(model.decoder.embed(inputs[:, 1])), rtol=0, atol=0
     )
+
+
+def test_gradinit_joins_half_batches_of_sentences_that_differ_in_length():
+    short, long = pairs(3, longest=5), pairs(3, longest=LONGEST, seed=1)
+    filled = tuple(functional.pad(tensor, (0, LONGEST - 5), value=PAD) for tensor in short)
+    scales = []
+    for half in (short, filled):
+        model, inputs = transformer(), Inputs((2, LONGEST), SOURCE_WORDS)
+        known = {"task": "translation", "inputs": inputs, "num_classes": TARGET_WORDS, "batches": [half, long] * 5}
+        record = initialize(model, "gradinit", base="fairseq", iterations=3, batch_size=3, gamma=100.0, **known)
+        # Biases of keys do not change softmax's weights: their derivatives are rounding, which Adam magnifies.
+        found = record.conditions["scales"].items()
+        scales.append({name: scale for name, scale in found if not name.endswith("k_proj.bias")})
+    assert scales[0] == pytest.approx(scales[1], rel=1e-4)
+    assert len(set(scales[0].values())) > 1

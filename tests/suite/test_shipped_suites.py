@@ -32,6 +32,7 @@ SMALL = {
     "mlp": {"depth": 2},
     "plain": {"depth": 10, "width": 1},
     "resnet": {"depth": 8},
+    "transformer": {"depth": 2, "width": 32, "heads": 2, "hidden": 64},
     "vgg": {"depth": 11, "width": 0.125},
     "wrn": {"depth": 10, "width": 1},
 }
