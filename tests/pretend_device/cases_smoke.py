@@ -17,15 +17,14 @@ MOST = 50_000  # of `work`; larger trials take up to minutes
 
 
 def work(trial):
-    """Return about how much a step is, for comparison: of images, positions times depth times channels squared.
+    """Return about how much a step is, for comparison: positions times depth times channels squared, in units of 16.
 
     A layer counts as 1,000 at least, because each operation goes through Python on this device.
     """
     shape, arguments = trial.dataset.arguments["shape"], trial.architecture.arguments
-    is_text = len(shape) == 1
-    if is_text:
-        return math.prod(shape)
-    return arguments.get("depth", 1) * max(1000, math.prod(shape) * arguments.get("width", 1) ** 2)
+    width = arguments.get("width", 1)
+    channels = width / 16 if len(shape) < 3 else width  # the width of a network for images is a multiple of 16 channels
+    return arguments.get("depth", 1) * max(1000, math.prod(shape) * channels**2)
 
 
 def smoke_trials():
