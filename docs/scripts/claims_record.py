@@ -81,10 +81,11 @@ def record() -> dict[str, Any]:
     claims = [
         _claim(claim, notes.get(claim["id"], {}), judgements.get(claim["id"], []), log, papers_of()) for claim in listed
     ]
-    verdicts = {claim["id"]: claim["verdict"] for claim in claims}
-    for entry in log:
-        entry["date"] = str(entry["date"])
-        entry["to"] = verdicts[entry["claim"]]
+    log.sort(key=lambda entry: str(entry["date"]))
+    to = {claim["id"]: claim["verdict"] for claim in claims}
+    for entry in reversed(log):  # an entry leads to what the next one of its claim starts from
+        entry["date"], entry["to"] = str(entry["date"]), to[entry["claim"]]
+        to[entry["claim"]] = entry["from"]
     return {"papers": read(PAPERS), "counts": counts(claims), "claims": claims, "log": log}
 
 

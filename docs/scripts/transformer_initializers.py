@@ -47,10 +47,12 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
         for norm in _NORMS
     },
     "`mlp`": ("mlp", {"depth": 2, "width": 8}),
+    "`residual_mlp`": ("residual_mlp", {"depth": 2, "width": 8}),
     "`plain`": ("plain", {"depth": 10, "width": 1}),
     "`vgg`": ("vgg", {"depth": 11, "width": 0.125}),
     "`resnet`": ("resnet", {"depth": 8}),
     "`wrn`": ("wrn", {"depth": 10, "width": 1}),
+    "`imagenet_resnet`": ("imagenet_resnet", {"depth": 18, "width": 4}),
     "`densenet`": ("densenet", {"depth": 10}),
 }
 _INPUTS = {

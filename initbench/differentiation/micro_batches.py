@@ -139,8 +139,8 @@ def _check_sum(model: nn.Module, first: MicroBatch, last: MicroBatch, loss_fn: L
         )
     if not _near(*_derivatives(outputs, (first, last), loss_fn), 2 / 3):
         raise ArgumentError(
-            "cannot be met: the loss is not the mean over samples, or over the targets that are not -100; take the "
-            "batch whole",
+            "cannot be met: the loss is not the mean over samples, over the targets that are not -100, or over what "
+            "the task counts; take the batch whole",
             _ARGUMENT,
         )
 

@@ -224,11 +224,11 @@ def gradinit(
 
     Each iteration draws two half-batches A and B and takes the gradient g of the loss on S = A ∪ B. If ‖g‖ > γ, the
     scales descend ‖g‖; otherwise they descend L(S̃; θ − η·step(g)) / η, the loss after one step on a second batch S̃.
-    For SGD the norm is L2 and the step is g / ‖g‖₂, as in all launch scripts of the authors; for Adam they are L1 and
-    sign(g). The scales follow Adam with derivatives clipped one by one, a first moment per objective and a shared
-    second moment v̂: α ← max(α − τ·m̂ / (√v̂ + 1e-8), floor). Tensors of zeros keep their values; a scale that reaches 0,
-    which can happen to a bias, stays there. The model is in eval mode meanwhile, except that BatchNorm uses batch
-    statistics.
+    For SGD the norm is L2 and the step is g / ‖g‖₂, as in all launch scripts of the authors for images; for Adam they
+    are L1 and sign(g). The scales follow Adam with derivatives clipped one by one, a first moment per objective and, by
+    default, a shared second moment v̂: α ← max(α − τ·m̂ / (√v̂ + 1e-8), floor), for norms at most `norm_ceiling`.
+    Tensors of zeros keep their values; a scale that reaches 0, which can happen to a bias, stays there. The model is in
+    eval mode meanwhile, except that BatchNorm uses batch statistics.
 
     This follows the authors' code: the derivative of the loss after the step treats the step as a constant (see
     `second_order`), and that loss is divided by η, unlike in the paper. An iteration costs two backward passes, plus
@@ -239,8 +239,9 @@ def gradinit(
     For Transformers (appendix A.3) the authors' code in fairseq has other constants: 780 iterations, tau 2.5e-3, betas
     0.9 and 0.98, second_moment own, norm_ceiling 100, no clip, and with Adam gamma 1000 and eta 1e-3 (5e-4 in the
     paper). Its S and S̃ are the first and the last two thirds of one batch of sentences of like length, which is overlap
-    0.5. There a tied weight moves in the step ahead as an embedding alone; here, as in training, it also moves as the
-    head. That code divides the step of SGD by ‖g‖₂ only if asked to.
+    0.5; here half-batches are drawn without regard to length. There a tied weight moves in the step ahead as an
+    embedding alone; here, as in training, it also moves as the head. That code divides the step of SGD by ‖g‖₂ only
+    with a flag that its options do not define.
 
     Args:
         base: initializer that draws the weights; null keeps the model as it is.

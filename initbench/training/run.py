@@ -178,7 +178,7 @@ class TrainingRun:
         self.steps = self.samples = 0
         self.seconds = 0.0
         # Values of training steps still on the device, with the batches' weights, and the epoch's sums on the host. A
-        # weight is a number of samples, or of target tokens; checkpoints keep the name that the sum of them has.
+        # weight is a number of samples, or of target tokens; the sum has a name that older checkpoints have, too.
         self.names: list[str] = []
         self.pending: list[tuple[Tensor, int | Tensor]] = []
         self.sums: dict[str, float] = {}

@@ -65,6 +65,17 @@ def rows(page):
 # ---------------------------------------------------------------- What the page says
 
 
+def test_each_entry_of_a_claims_log_leads_to_the_next_and_the_last_to_the_verdict(record):
+    verdicts = {claim["id"]: claim["verdict"] for claim in record["claims"]}
+    assert [entry["date"] for entry in record["log"]] == sorted(entry["date"] for entry in record["log"])
+    chains = {}
+    for entry in record["log"]:
+        assert chains.get(entry["claim"], entry["from"]) == entry["from"]
+        chains[entry["claim"]] = entry["to"]
+    assert len(chains) < len(record["log"])
+    assert {claim: verdicts[claim] for claim in chains} == chains
+
+
 def test_the_readme_has_the_counts_of_the_record(record):
     verdicts = record["counts"]["verdicts"]
     held, refuted, undecided = (verdicts[name] for name in ("held", "did not hold", "undecided"))
