@@ -100,8 +100,11 @@ def micro_batches(
             _ARGUMENT,
         )
     pieces = list(zip(torch.split(inputs, size), torch.split(targets, size), strict=True))
-    count = _count if weight is None or targets.eq(_IGNORED).any() else weight
-    counts = torch.stack([torch.as_tensor(count(part)) for _, part in pieces]).tolist()
+    counted = torch.stack([_count(part) for _, part in pieces])
+    if weight is not None:
+        weights = torch.stack([torch.as_tensor(weight(part), device=counted.device) for _, part in pieces])
+        counted = torch.where(targets.eq(_IGNORED).any(), counted, weights)
+    counts = counted.tolist()
     if sum(counts) == 0:  # the loss is NaN, as for the whole batch
         counts = [len(part) for _, part in pieces]
     total = sum(counts)

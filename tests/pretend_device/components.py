@@ -45,6 +45,7 @@ TUNED = [
     GRADINIT | {"base": "xavier", "optimizer": ["sgd", "adam"], "tau": 0.1, "gamma": 0.5, "eta": 0.01},
     GRADINIT | {"second_order": True, "overlap": 0.0, "floor": 0.1, "clip": 0.1, "data": "random"},
     GRADINIT | {"micro_batch_size": 2},
+    GRADINIT | {"betas": [[0.9, 0.98]], "second_moment": "own", "norm_ceiling": 1.5},
 ]
 BOTH = {"data": ["random", "real"], "mode": ["eval", "train"]}
 PROBES = [
