@@ -102,7 +102,8 @@ def micro_batches(
     pieces = list(zip(torch.split(inputs, size), torch.split(targets, size), strict=True))
     counted = torch.stack([_count(part) for _, part in pieces])
     if weight is not None:
-        weights = torch.stack([torch.as_tensor(weight(part), device=counted.device) for _, part in pieces])
+        # A number of samples stays a number: it is not copied to the device.
+        weights = torch.stack([torch.zeros_like(counted[0]) + weight(part) for _, part in pieces])
         counted = torch.where(targets.eq(_IGNORED).any(), counted, weights)
     counts = counted.tolist()
     if sum(counts) == 0:  # the loss is NaN, as for the whole batch
