@@ -317,7 +317,7 @@ def gradinit(
                 value, slopes = objective.of_loss(g, norm, second)
             slope = scales.slope(slopes)
             if not (math.isfinite(size) and torch.isfinite(value + slope.sum())):
-                _check_not_finite(iteration, (*both, *(second or ())))
+                _explain_not_finite(iteration, (*both, *(second or ())))
                 scales.back()
                 stopped_at = iteration
                 break
@@ -366,7 +366,7 @@ def _step_size(eta: float | None, context: InitializationContext) -> float:
     return step_size
 
 
-def _check_not_finite(iteration: int, halves: tuple[Tensor, ...]) -> None:
+def _explain_not_finite(iteration: int, halves: tuple[Tensor, ...]) -> None:
     """Raise an InitializationError if a value that is not finite is the fault of a batch or of the base."""
     if not is_finite(halves):
         raise InitializationError(f"gradinit: a half-batch of step {iteration} {NOT_FINITE}")

@@ -149,7 +149,10 @@ def test_gradinit_on_tokens_too(tied, gamma):
 def test_gradinit_on_sentences_too(gamma):
     """Whose padding no loss counts: the task weighs micro-batches by their tokens."""
     case = {"gamma": gamma, "second_order": True, "second_moment": "own"}
-    make = lambda: randomize(transformer(depth=1), 0.3)  # noqa: E731
+
+    def make():
+        return randomize(transformer(depth=1), 0.3)
+
     check_gradinit(make, lambda: sentences(4), case, task="translation")
 
 
