@@ -173,8 +173,9 @@ def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: VectorNorm = 
 
     ε has the sign of each entry of g, and no derivative is taken through it.
     """
-    damping = torch.where(gradient >= 0, eps, -eps).to(gradient.dtype)
-    residual = changed / (gradient + damping) - 1
+    # In place: with as many entries as parameters, new memory takes as long as the arithmetic.
+    damped = torch.where(gradient >= 0, eps, -eps).to(gradient.dtype).add_(gradient)
+    residual = (changed / damped).sub_(1)
     if norm == "l1":
         return residual.abs().mean()
     if norm == "l2":
