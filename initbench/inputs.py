@@ -45,6 +45,11 @@ class Inputs:
         """Whether a sample is (channels, height, width)."""
         return len(self.shape) == 3 and self.vocabulary is None
 
+    @property
+    def are_sentence_pairs(self) -> bool:
+        """Whether a sample is (2, positions) of tokens: a sentence, and what is read of its translation."""
+        return len(self.shape) == 2 and self.shape[0] == 2 and self.vocabulary is not None
+
     def __str__(self) -> str:
         sizes = "×".join(map(str, self.shape))
         return sizes if self.vocabulary is None else f"{sizes} tokens of {self.vocabulary}"

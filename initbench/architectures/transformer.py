@@ -418,7 +418,7 @@ class Transformer(nn.Module):
                 raise ArgumentError(f"must be from 1 to {_DEEPEST}, got {number}", name)
         hidden = 2 * width if hidden is None else hidden
         sizes = Sizes(width, hidden, heads, norm, dropout, attention_dropout, activation_dropout, scheme)
-        if inputs.vocabulary is None or len(inputs.shape) != 2 or inputs.shape[0] != 2:
+        if inputs.vocabulary is None or not inputs.are_sentence_pairs:
             raise ArgumentError(f"must be (2, positions) of tokens, got {inputs}", "inputs")
         if tied == "all" and outputs != inputs.vocabulary:
             raise ArgumentError(

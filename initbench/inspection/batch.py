@@ -88,21 +88,29 @@ class Pairs:
 
 
 def draw_pairs(inputs: Inputs, seed: int, *, samples: int, dataset: Dataset | None = None) -> Pairs:
-    """Return a batch of pairs, the same for every model: standard normal numbers, uniform tokens, or real samples."""
+    """Return a batch of pairs, the same for every model: standard normal numbers, uniform tokens, or real samples.
+
+    Random sentences to be translated have targets, because the model also reads them; both have one vocabulary.
+    """
     order = generator(seed, "probe_batches", "pairs")
-    noise = find_task("classification").random_inputs
-    if dataset is None:
-        first, other, targets = noise(inputs, samples, order), noise(inputs, samples, order), None
+    targets = None
+    if dataset is not None:
+        taken, targets = next(endless_batches(dataset.train, 2 * samples, order))
+        first, other = taken[:samples], taken[samples:]
+    elif inputs.are_sentence_pairs:
+        sentences = find_task("translation").random_batches(inputs, inputs.vocabulary or 0, samples, order)
+        (first, targets), (other, _) = next(sentences), next(sentences)
     else:
-        taken, labels = next(endless_batches(dataset.train, 2 * samples, order))
-        first, other, targets = taken[:samples], taken[samples:], torch.cat([labels[:samples]] * 2)
+        noise = find_task("classification").random_inputs
+        first, other = noise(inputs, samples, order), noise(inputs, samples, order)
     if inputs.vocabulary is None:
         near = SIMILARITY * first + math.sqrt(1 - SIMILARITY**2) * other
     else:
         change = torch.rand(first.shape, generator=order) > SIMILARITY
-        change[torch.arange(samples), torch.randint(first.shape[1], (samples,), generator=order)] = True
-        near = torch.where(change, other, first)
-    return Pairs(torch.cat([first, near]), targets)
+        change = change.flatten(1)
+        change[torch.arange(samples), torch.randint(change.shape[1], (samples,), generator=order)] = True
+        near = torch.where(change.view_as(first), other, first)
+    return Pairs(torch.cat([first, near]), None if targets is None else torch.cat([targets[:samples]] * 2))
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,8 @@ class Objective:
     """The number whose gradient is taken.
 
     Attributes:
-        name: ``classification``, ``language_modelling``, or ``projection``: the mean over samples of the outputs'
-            product with fixed standard normal directions, each output divided by the root of its size.
+        name: ``classification``, ``language_modelling``, ``translation``, or ``projection``: the mean over samples of
+            the outputs' product with fixed standard normal directions, each output divided by the root of its size.
         outputs: number of classes or tokens; None if unknown.
         logits: the position of the output with the logits among several outputs.
     """
@@ -147,7 +155,7 @@ class Objective:
         if self.outputs is None:
             return None
         logits = tensors_in(outputs)[self.logits].detach()
-        task = "classification" if self.name == "classification" else "language_modelling"
+        task = "language_modelling" if self.name == "projection" else self.name
         return float(find_task(task).loss(logits, targets))
 
 
@@ -181,7 +189,10 @@ def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | 
     tensors = tensors_in(result)
     shapes = [tuple(tensor.shape) if tensor.is_floating_point() else () for tensor in tensors]
     alone = torch.is_tensor(result)
-    if inputs.vocabulary is not None and task in {None, "language_modelling"}:
+    if inputs.are_sentence_pairs:
+        if alone and len(shapes[0]) == 3 and shapes[0][1] == inputs.shape[1] and task in {None, "translation"}:
+            return Objective("translation", shapes[0][2])
+    elif inputs.vocabulary is not None and task in {None, "language_modelling"}:
         for index, shape in enumerate(shapes):
             if len(shape) == 3 and shape[1] == inputs.shape[0] and shape[2] >= inputs.vocabulary:
                 return Objective("language_modelling" if alone else "projection", shape[2], index)

@@ -133,7 +133,7 @@ def model_source(
     ARCHITECTURES.get(name)  # an unknown name is an error here, not when the first model is built
     default_inputs, default_outputs = _defaults(name, chosen)
     sample = inputs or default_inputs
-    number = sample.vocabulary or outputs or default_outputs
+    number = outputs or sample.vocabulary or default_outputs
     return ModelSource(
         name,
         # A new model takes its seed from the global generator, which `build` has seeded.

@@ -174,7 +174,7 @@ class Translation(Task):
             ArgumentError: a vocabulary has no token beside `PAD` and `END`, or samples are no pairs of sentences.
         """
         least = min(inputs.vocabulary or 0, outputs)
-        if len(inputs.shape) != 2 or inputs.shape[0] != 2 or least <= _FIRST_TOKEN:
+        if not inputs.are_sentence_pairs or least <= _FIRST_TOKEN:
             raise ArgumentError(
                 f"must be (2, positions) of at least {_FIRST_TOKEN + 1} tokens, with as many outputs, for task "
                 f"{self.name}; got {inputs}, {outputs}",

@@ -9,7 +9,8 @@ import torch
 from planted_networks import IMAGES, TOKENS, VECTORS, Recurrent, Residual, Text, planted
 from torch import nn
 
-from initbench.inputs import Inputs
+from initbench import create_model
+from initbench.inputs import END, PAD, Inputs
 from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_inputs, objective_of
 from initbench.inspection.propagation import correlations, propagate
 from initbench.models.batches import zero_inputs
@@ -178,6 +179,26 @@ def test_the_objective_is_the_task_that_outputs_show():
     assert objective_of(rotations(1, 1.0), vectors, Inputs((32,)), None, None) == Objective("projection")
     assert objective_of(Recurrent(0.0), pairs, TOKENS, 12, None) == Objective("projection")
     assert objective_of(TwoOutputs(), pairs, TOKENS, None, None) == Objective("projection", 64, 1)
+
+
+def test_a_model_of_two_sentences_is_judged_by_its_translation():
+    inputs = Inputs((2, 9), vocabulary=24)
+    model = create_model("transformer", inputs=inputs, num_classes=24, depth=1, width=16, hidden=16, heads=2)
+    pairs = draw_pairs(inputs, 0, samples=50)
+    assert objective_of(model, pairs, inputs, 24, None) == Objective("translation", 24)
+    # The decoder reads END and then the target tokens; a neighbour has the targets of its sample.
+    first, near = pairs.inputs[:50], pairs.inputs[50:]
+    assert (first[:, 1, 0] == END).all()
+    ends = (pairs.targets[:50] == END).nonzero()[:, 1]
+    for sample, target, end in zip(first, pairs.targets, ends, strict=False):
+        assert torch.equal(sample[1, 1 : end + 1], target[:end])
+        assert (target[end + 1 :] == PAD).all()
+    assert torch.equal(pairs.targets[:50], pairs.targets[50:])
+    assert float((first == near).float().mean()) > 0.8  # one of 18 tokens, and one in ten
+    assert (first != near).flatten(1).any(1).float().mean() > 0.9
+    nn.init.zeros_(model.decoder.output_projection.weight)
+    found = signals(model, inputs)
+    assert found.loss == pytest.approx(math.log(24))
 
 
 @pytest.mark.parametrize("inputs", [VECTORS, TOKENS])
