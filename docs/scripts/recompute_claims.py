@@ -61,7 +61,7 @@ def counted(status: str, conditions: str) -> str:
         return INDICATION
     if (conditions, status) in {("harder", NOT_HELD), ("easier", HELD)}:
         return UNDECIDED
-    if conditions not in {"as listed", "harder", "easier"}:
+    if conditions not in {"as listed", "replaced", "harder", "easier"}:
         raise ValueError(f"unknown conditions {conditions!r}")
     return status
 

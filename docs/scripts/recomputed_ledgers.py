@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tarfile
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -38,7 +39,9 @@ def _trial(record: dict[str, Any]) -> Trial:
     spec, metrics = record["spec"], record["metrics"]
     start = spec["initializer"]
     bad = math.inf if record["status"] == "diverged" else math.nan
-    error, validation = (metrics.get(key) for key in ("test_error", "validation_error"))
+    measure = "loss" if record["task"]["name"] == "translation" else "error"
+    error, validation = (metrics.get(f"{split}_{measure}") for split in ("test", "validation"))
+    about = record["task"]["metrics"]
     return {
         **start["arguments"],
         **spec["architecture"]["arguments"],
@@ -54,9 +57,24 @@ def _trial(record: dict[str, Any]) -> Trial:
         "error": bad if error is None else error,
         "validation": bad if validation is None else validation,
         "accuracy_1": metrics.get("first_epoch_accuracy"),
+        "chance": {split: _chance_of(about, f"{split}_{measure}") for split in ("test", "validation")},
+        "scales": _scales(record["initialization"]),
         "diverged_at": metrics.get("diverged_at_step"),
         "probes": {probe["name"]: probe.get("value", probe.get("values")) for probe in record["probes"] or []},
     }
+
+
+def _chance_of(about: dict[str, Any], metric: str) -> tuple[float, float] | None:
+    """Return the chance level of a metric and its standard error."""
+    described = about.get(metric)
+    return described and (described["chance"], described["chance_standard_error"])
+
+
+def _scales(initialization: dict[str, Any] | None) -> dict[str, float]:
+    """Return the factor by which each tensor was scaled, of those that were."""
+    tensors = (initialization or {}).get("tensors", {})
+    factors = {name: [e["factor"] for e in events if e["event"] == "scaled"] for name, events in tensors.items()}
+    return {name: math.prod(known) for name, known in factors.items() if known}
 
 
 def read_ledger(name: str) -> Trials:
@@ -451,12 +469,92 @@ def _small_batch(t: Trials) -> str:
     return decide(far and highest < 0.03, near)
 
 
+def _postnorm(t: Trials, start: str, optimizer: str) -> Trials:
+    return _of(t, start=start, optimizer=optimizer, warmup_steps=0)
+
+
+def _sgd_without_warm_up(t: Trials) -> str:
+    tuned, default = (
+        {name: _best(_postnorm(t, start, name)) for name in ("adam", "sgd")} for start in ("gradinit", "fairseq")
+    )
+    trains = all(trial["error"] <= 1.42 for best in tuned.values() for trial in best)
+    worse = all(difference > 0.57 for difference in _differences(tuned["sgd"], default["sgd"]))
+    return decide(trains and worse, all(_equal(tuned[name], default[name], 0.085) for name in tuned))
+
+
+def _translates_no_better_than_chance(trial: Trial, split: str = "test") -> bool:
+    chance, error = trial["chance"][split]
+    return bool(trial["error" if split == "test" else "validation"] >= chance - 2.576 * error)
+
+
+def _admin_at_its_largest_rate(t: Trials) -> str:
+    admin, gradinit = _postnorm(t, "admin", "sgd"), _postnorm(t, "gradinit", "sgd")
+    near = []
+    for of_seed, best in zip(_each(admin, "seed"), _best(admin), strict=True):
+        stable = [trial["lr"] for trial in of_seed if not _translates_no_better_than_chance(trial, "validation")]
+        near.append(bool(stable) and best["lr"] >= 0.49 * max(stable))
+    fails = all(map(_translates_no_better_than_chance, _of(admin, lr=0.2)))
+    times = [a["lr"] / b["lr"] for a, b in zip(_best(gradinit), _best(admin), strict=True)]
+    return decide(every(near) and fails and min(times) >= 2, every((ratio <= 1 for ratio in times), 0.5))
+
+
+_DEVIATION = "gradient_deviation[batch_size=32, batches=4].per_layer"
+
+
+def _shares(values: list[dict[str, float]], layers: str, meets: Callable[[float], bool]) -> list[float]:
+    """Return at each seed the share of the layers of these names whose values meet a bound."""
+    chosen = [[value for name, value in of_seed.items() if re.search(layers, name)] for of_seed in values]
+    return [sum(map(meets, of_seed)) / len(of_seed) for of_seed in chosen]
+
+
+def _at_each_rate(parts: list[tuple[list[float], float]]) -> str:
+    """Return whether each share is reached at every seed, or one of them at no seed."""
+    held = all(share >= least - 1e-9 for shares, least in parts for share in shares)
+    return decide(held, any(every((share < least - 1e-9 for share in shares), 0.8) for shares, least in parts))
+
+
+def _scales_for_adam(t: Trials) -> str:
+    parts = []
+    for tuned, default in zip(
+        *(_each(_postnorm(t, start, "adam"), "lr") for start in ("gradinit", "fairseq")), strict=True
+    ):
+        pairs = [(a["probes"][_DEVIATION], b["probes"][_DEVIATION]) for a, b in zip(tuned, default, strict=True)]
+        ratios = [{name: a[name] / b[name] for name in a if b[name]} for a, b in pairs]
+        scales = [trial["scales"] for trial in tuned]
+        parts += [
+            (_shares(ratios, r"weight$", lambda ratio: ratio <= 1), 0.9),
+            (_shares(scales, r"(out_proj|v_proj)\.weight$", lambda scale: scale <= 1), 0.9),
+            (_shares(scales, r"^decoder\.layers\.5\..*norm\.weight$", lambda scale: scale <= 1), 1.0),
+            (_shares(ratios, r"^decoder.*(q_proj|k_proj)\.weight$", lambda ratio: ratio >= 1), 0.1),
+        ]
+    return _at_each_rate(parts)
+
+
+def _scales_for_sgd(t: Trials) -> str:
+    parts = []
+    for optimizer in ("adam", "sgd"):
+        for of_rate in _each(_postnorm(t, "gradinit", optimizer), "lr"):
+            scales = [trial["scales"] for trial in of_rate]
+            if optimizer == "sgd":
+                last, others = r"^decoder\.layers\.5\..*weight$", r"^(encoder|decoder\.layers\.[0-4]\.).*weight$"
+                parts.append((_shares(scales, last, lambda scale: scale <= 0.9), 0.5))
+                parts.append((_shares(scales, others, lambda scale: scale >= 0.9), 0.5))
+            else:
+                every_other = r"^(encoder|decoder)\.layers\.(?!.*(q_proj|k_proj)).*weight$"
+                parts.append((_shares(scales, every_other, lambda scale: scale <= 1), 0.9))
+    return _at_each_rate(parts)
+
+
 LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("cifar_depth", "metainit-response-vanilla-nets-defeat-traditional-starts"): _traditional_starts,
     ("cifar_depth", "metainit-response-gq-correlates-with-error"): _quotient_and_error,
     ("cifar_depth", "metainit-t1-plain28-metainit-beats-batchnorm"): _plain_beats_batch_norm,
     ("cifar_depth", "metainit-t1-wrn-close-to-batchnorm"): _wrn_and_batch_norm,
     ("cifar_depth", "metainit-plain-competitive-with-resnet"): _plain_and_residual,
+    ("gradinit_postnorm", "gradinit-a3-postln-sgd-trains-without-long-warmup"): _sgd_without_warm_up,
+    ("gradinit_postnorm", "gradinit-a3-admin-diverges-above-its-best-rate"): _admin_at_its_largest_rate,
+    ("gradinit_postnorm", "gradinit-f9-postln-adam-scales"): _scales_for_adam,
+    ("gradinit_postnorm", "gradinit-f10-postln-sgd-scales-last-decoder-block"): _scales_for_sgd,
     ("gradinit_table8", "gradinit-t8-half-overlap-more-accurate"): _half_overlap,
     ("gradinit_table8", "gradinit-t8-full-overlap-blows-up-the-gradient"): _full_overlap_gradient,
     ("gradinit_table8", "gradinit-b-half-overlap-needs-no-constraint"): _half_overlap_and_kaiming,

@@ -251,8 +251,11 @@ def _(criterion: Layers, group: Group) -> GroupVerdict:
     met = np.array([is_share(layers, criterion.share) for layers in inside])
     every = np.concatenate(values)
     ends = None if np.isnan(every).any() else (float(every.min()), float(every.max()))
-    shares = np.array([layers.mean() for layers in inside])
-    return replace(_by_seeds(criterion, met, ~met, shares, "share"), ends=ends)
+    verdict = _by_seeds(criterion, met, ~met, np.array([layers.mean() for layers in inside]), "share")
+    estimate = verdict.estimate
+    if math.isfinite(estimate.low):  # Student's interval knows no bounds, and a share has two
+        estimate = estimate._replace(low=max(0.0, estimate.low), high=min(1.0, estimate.high))
+    return replace(verdict, estimate=estimate, ends=ends)
 
 
 @judge.register(LayerDistance)

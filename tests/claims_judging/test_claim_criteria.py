@@ -190,6 +190,13 @@ def test_every_layer_lies_between_the_bounds(outside, options, expected):
     assert judged(layered("a", *seeds), **LAYERS | options).status == expected
 
 
+def test_the_interval_of_a_share_of_layers_ends_at_0_and_1():
+    seeds = [[1.5] * inside + [9.0] * (4 - inside) for inside in (1, 3, 4)]
+    (group,) = judged(layered("a", *seeds), **LAYERS).groups
+    assert group.estimate.value == pytest.approx(2 / 3)
+    assert (group.estimate.low, group.estimate.high) == (0.0, 1.0)
+
+
 def test_layers_are_those_in_whose_name_the_pattern_is_found():
     records = layered("a", *[[1.0, 1.5]] * 5)
     assert judged(records, **LAYERS | {"layers": r"^conv\d"}).status == "held"
