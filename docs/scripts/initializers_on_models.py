@@ -27,7 +27,7 @@ from small_model import STANDARD
 PAGE = Path(__file__).parents[1] / "initializers_on_models.md"
 BEFORE = Path(__file__).with_name("initializers_on_models_before.json")
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
-# By name, because an earlier version has no registry of schemes.
+# By name, because an earlier version has no registry of schemes. The columns of admin and deepnorm show theirs, too.
 SCHEMES = ["channel_bias", "fixup", "skipinit", "weight_norm", "weight_norm_beside_norm"]
 
 Outcomes = dict[tuple[str, str], Outcome]

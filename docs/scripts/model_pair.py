@@ -39,9 +39,8 @@ NO_GRADIENT = "the loss does not use it"
 ZERO_GRADIENT = "its gradient is 0 in all steps"
 TINY_GRADIENT = "its gradient is too small to move it"
 
-LEFT_OUT = {"completep", "mup"} | {"admin", "deepnorm", "fairseq", "fairseq_0_9", "tfixup"}
-LEFT_OUT |= {"llama", "mitchell", "small_init"}
-"""Initializers that are relative to a smaller network, are for Transformers, or draw what gpt2 draws."""
+LEFT_OUT = {"completep", "mup"}
+"""Initializers that are relative to a smaller network."""
 _LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, nn.MultiheadAttention)  # noqa: SLF001  # has no other name
 _WEIGHTS = ("weight", "in_proj_weight", "original1", "weight_v")
 

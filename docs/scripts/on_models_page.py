@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from model_pair import AS_BUILT, STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from model_pair import Method, Outcome
 
@@ -103,10 +103,16 @@ def _coverage(outcomes: Outcomes, before: Kinds, models: Sequence[str], names: S
     rows = ["| method | before | now | silent failures before |", "|---|--:|--:|--:|"]
     for name in names:
         now = sum(outcomes[model, name].kind == "trains" for model in models)
-        then = sum(name in before[model].get("trains", ()) for model in models)
-        silent = sum(name in before[model].get(kind, ()) for model in models for kind in MISTAKES)
+        then = _count(before, name, ["trains"])
+        silent = _count(before, name, MISTAKES)
         rows.append(f"| {_code(name)} | {then} | {now} | {silent} |")
     return "\n".join(rows)
+
+
+def _count(before: Kinds, name: str, kinds: Collection[str]) -> int | str:
+    """Return the number of models with an outcome of these kinds; a dash if there was no such method."""
+    outcomes = [kind for of in before.values() for kind, names in of.items() if name in names]
+    return sum(kind in kinds for kind in outcomes) if outcomes else "–"
 
 
 def _table(cells: Mapping[tuple[str, str], str], models: Sequence[str], names: Sequence[str]) -> str:

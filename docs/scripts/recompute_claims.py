@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recomputed_laws import LAWS, numbers
-from recomputed_ledgers import LEDGERS, PAPERS, read_ledger
+from recomputed_ledgers import LEDGERS
 from recomputed_statistics import HELD, NOT_HELD, UNDECIDED
+from recomputed_trials import PAPERS, read_ledger
 from ruamel.yaml import YAML
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from recomputed_ledgers import Trials
+    from recomputed_trials import Trials
 
 DOCS = Path(__file__).parents[1]
 LAW = "law"

@@ -11,173 +11,55 @@ The list is docs/claims.yaml. It is read as follows where it leaves room:
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import tarfile
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from recomputed_statistics import decide, every, interval
+from recomputed_trials import (
+    ahead_by,
+    all_at_chance,
+    all_lower,
+    all_train,
+    best_trials,
+    by_value,
+    differ_beyond,
+    equal_within,
+    fail_at_every_rate,
+    is_at_chance,
+    leads_by,
+    paired_differences,
+    train_at_some_rate,
+    trials_of,
+    tuned_trials,
+)
 from scipy import stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Trial = dict[str, Any]
-Trials = list[Trial]
+    from recomputed_trials import Trial, Trials
 
-PAPERS = Path(__file__).parents[1] / "results" / "papers"
 HALF = math.sqrt(0.5)
 TRADITIONAL = ("kaiming", "xavier", "orthogonal", "delta_orthogonal")
 
 
-def _trial(record: dict[str, Any]) -> Trial:
-    """Return one level of what a trial is and has measured; a diverged run is infinitely bad."""
-    spec, metrics = record["spec"], record["metrics"]
-    start = spec["initializer"]
-    bad = math.inf if record["status"] == "diverged" else math.nan
-    measure = "loss" if record["task"]["name"] == "translation" else "error"
-    error, validation = (metrics.get(f"{split}_{measure}") for split in ("test", "validation"))
-    about = record["task"]["metrics"]
-    return {
-        **start["arguments"],
-        **spec["architecture"]["arguments"],
-        **spec["recipe"],
-        "base_std": (start["arguments"].get("base") or {}).get("arguments", {}).get("std"),
-        "tuning_momentum": start["arguments"].get("momentum"),
-        "start": start["name"],
-        "net": spec["architecture"]["name"],
-        "images": spec["dataset"]["name"],
-        "seed": spec["seed"],
-        "phase": spec["phase"],
-        "id": record["id"],
-        "error": bad if error is None else error,
-        "validation": bad if validation is None else validation,
-        "accuracy_1": metrics.get("first_epoch_accuracy"),
-        "chance": {split: _chance_of(about, f"{split}_{measure}") for split in ("test", "validation")},
-        "scales": _scales(record["initialization"]),
-        "diverged_at": metrics.get("diverged_at_step"),
-        "probes": {probe["name"]: probe.get("value", probe.get("values")) for probe in record["probes"] or []},
-    }
-
-
-def _chance_of(about: dict[str, Any], metric: str) -> tuple[float, float] | None:
-    """Return the chance level of a metric and its standard error."""
-    described = about.get(metric)
-    return described and (described["chance"], described["chance_standard_error"])
-
-
-def _scales(initialization: dict[str, Any] | None) -> dict[str, float]:
-    """Return the factor by which each tensor was scaled, of those that were."""
-    tensors = (initialization or {}).get("tensors", {})
-    factors = {name: [e["factor"] for e in events if e["event"] == "scaled"] for name, events in tensors.items()}
-    return {name: math.prod(known) for name, known in factors.items() if known}
-
-
-def read_ledger(name: str) -> Trials:
-    """Return the trials of a packed ledger."""
-    with tarfile.open(PAPERS / f"{name}.tar.xz") as archive:
-        files = [file for file in archive.getmembers() if "trials/" in file.name and file.name.endswith(".json")]
-        return [_trial(json.load(archive.extractfile(file))) for file in files]  # type: ignore[arg-type]
-
-
-def _of(trials: Trials, **choice: Any) -> Trials:
-    """Return the trials of a choice by seed, or of several choices if a seed has several."""
-    found = [trial for trial in trials if all(trial.get(key) == value for key, value in choice.items())]
-    if not found:
-        raise LookupError(f"no trial has {choice}")
-    return sorted(found, key=lambda trial: (trial["seed"], trial["lr"]))
-
-
-def _each(trials: Trials, key: str) -> list[Trials]:
-    return [_of(trials, **{key: value}) for value in sorted({trial[key] for trial in trials})]
-
-
-def _best(trials: Trials) -> Trials:
-    """Return each seed's trial of least validation error, at the smaller rate on ties."""
-
-    def rank(trial: Trial) -> tuple[float, float]:
-        return (math.inf if math.isnan(trial["validation"]) else trial["validation"], trial["lr"])
-
-    return [min(of_seed, key=rank) for of_seed in _each(trials, "seed")]
-
-
-def _tuned(trials: Trials) -> Trials:
-    """Return each seed's final trial, which must have the rate that is best in that seed's search."""
-    final, found = _of(trials, phase="final"), _best(_of(trials, phase="search"))
-    chosen = [trial for best in found for trial in _of(final, seed=best["seed"], lr=best["lr"])]
-    if chosen != final:
-        raise ValueError("a final trial has another rate than the best of the search")
-    return final
-
-
-def _is_at_chance(trial: Trial) -> bool:
-    band = 0.041 if trial["images"] == "digits" else 0.008
-    return bool(trial["error"] == math.inf or abs(trial["error"] - 0.9) <= band + 1e-9)
-
-
-def _chance(trials: Trials, share: float = 1.0) -> bool:
-    return every(map(_is_at_chance, trials), share)
-
-
-def _fail(rates: Trials) -> bool:
-    """Return whether all seeds are at chance at every rate."""
-    return all(_chance(rate) for rate in _each(rates, "lr"))
-
-
-def _train(trials: Trials, share: float = 1.0) -> bool:
-    return every((trial["error"] <= 0.45 for trial in trials), share)
-
-
-def _train_at_some_rate(rates: Trials, share: float) -> bool:
-    return any(_train(rate, share) for rate in _each(rates, "lr"))
-
-
-def _differences(low: Trials, high: Trials, measure: str = "error") -> list[float]:
-    if [trial["seed"] for trial in low] != [trial["seed"] for trial in high]:
-        raise ValueError("the seeds are not paired")
-    return [b[measure] - a[measure] for a, b in zip(low, high, strict=True)]
-
-
-def _lower(low: Trials, high: Trials, share: float = 1.0) -> bool:
-    return every((difference > 0 for difference in _differences(low, high)), share)
-
-
-def _ahead(low: Trials, high: Trials, by: float) -> list[bool]:
-    return [difference >= by for difference in _differences(low, high)]
-
-
-def _equal(one: Trials, other: Trials, within: float) -> bool:
-    """Return whether both one-sided tests reject at 5 %, which is the 90 % interval inside the margin."""
-    low, high = interval(_differences(one, other), 0.90)
-    return -within < low and high < within
-
-
-def _beyond(one: Trials, other: Trials, margin: float) -> bool:
-    low, high = interval(_differences(one, other))
-    return low > margin or high < -margin
-
-
-def _leads(low: Trials, high: Trials, margin: float) -> bool:
-    return interval(_differences(low, high))[0] > margin
-
-
 def _traditional_starts(t: Trials) -> str:
-    plain = _of(t, net="plain", depth=28, norm="none")
-    starts = [_of(plain, start=name) for name in TRADITIONAL]
+    plain = trials_of(t, net="plain", depth=28, norm="none")
+    starts = [trials_of(plain, start=name) for name in TRADITIONAL]
     return decide(
-        all(map(_chance, starts)) and _train(_of(plain, start="metainit")), any(_train(start, 0.8) for start in starts)
+        all(map(all_at_chance, starts)) and all_train(trials_of(plain, start="metainit")),
+        any(all_train(start, 0.8) for start in starts),
     )
 
 
 def _quotient_and_error(t: Trials) -> str:
     # "Within a network and then averaged over the workloads": the interval is that of the average over workloads.
     correlations = []
-    for net in [one for name in _each(_of(t, norm="none"), "net") for one in _each(name, "depth")]:
-        starts = _each(net, "start")
+    for net in [one for name in by_value(trials_of(t, norm="none"), "net") for one in by_value(name, "depth")]:
+        starts = by_value(net, "start")
         quotients = [float(np.median([trial["probes"]["gradient_quotient"] for trial in start])) for start in starts]
         errors = [float(np.median([trial["error"] for trial in start])) for start in starts]
         correlations.append(float(stats.spearmanr(quotients, errors).statistic))
@@ -186,54 +68,56 @@ def _quotient_and_error(t: Trials) -> str:
 
 
 def _plain_beats_batch_norm(t: Trials) -> str:
-    plain = _of(t, net="plain", depth=28)
-    tuned, normalized = _of(plain, norm="none", start="metainit"), _best(_of(plain, norm="batch"))
-    return decide(_lower(tuned, normalized), _lower(normalized, tuned, 0.8))
+    plain = trials_of(t, net="plain", depth=28)
+    tuned, normalized = trials_of(plain, norm="none", start="metainit"), best_trials(trials_of(plain, norm="batch"))
+    return decide(all_lower(tuned, normalized), all_lower(normalized, tuned, 0.8))
 
 
 def _wrn_and_batch_norm(t: Trials) -> str:
     pairs = [
-        (_best(_of(net, norm="batch")), _of(net, norm="none", start="metainit"))
-        for net in _each(_of(t, net="wrn"), "depth")
+        (best_trials(trials_of(net, norm="batch")), trials_of(net, norm="none", start="metainit"))
+        for net in by_value(trials_of(t, net="wrn"), "depth")
     ]
-    return decide(all(_equal(*pair, 0.01) for pair in pairs), any(_leads(*pair, 0.01) for pair in pairs))
+    return decide(all(equal_within(*pair, 0.01) for pair in pairs), any(leads_by(*pair, 0.01) for pair in pairs))
 
 
 def _plain_and_residual(t: Trials) -> str:
-    deep = _of(t, depth=28)
-    tuned, residual = _of(deep, norm="none", start="metainit"), _of(deep, net="wrn")
-    others = [_of(residual, norm="none", start="metainit"), _best(_of(residual, norm="batch"))]
-    plain = _of(tuned, net="plain")
-    return decide(all(_equal(plain, o, 0.02) for o in others), any(_beyond(plain, o, 0.02) for o in others))
+    deep = trials_of(t, depth=28)
+    tuned, residual = trials_of(deep, norm="none", start="metainit"), trials_of(deep, net="wrn")
+    others = [trials_of(residual, norm="none", start="metainit"), best_trials(trials_of(residual, norm="batch"))]
+    plain = trials_of(tuned, net="plain")
+    return decide(all(equal_within(plain, o, 0.02) for o in others), any(differ_beyond(plain, o, 0.02) for o in others))
 
 
 def _half_overlap(t: Trials) -> str:
-    half, full = (_of(t, start="gradinit", overlap=overlap) for overlap in (0.5, 1.0))
-    better = [_lower(_of(half, tau=tau), _of(full, tau=tau)) for tau in (4e-3, 2e-2)]
-    by_step = [float(np.mean([trial["validation"] for trial in of_tau])) for of_tau in _each(full, "tau")]
-    worse = _lower(_of(full, tau=4e-3), _of(half, tau=4e-3), 0.8)
+    half, full = (trials_of(t, start="gradinit", overlap=overlap) for overlap in (0.5, 1.0))
+    better = [all_lower(trials_of(half, tau=tau), trials_of(full, tau=tau)) for tau in (4e-3, 2e-2)]
+    by_step = [float(np.mean([trial["validation"] for trial in of_tau])) for of_tau in by_value(full, "tau")]
+    worse = all_lower(trials_of(full, tau=4e-3), trials_of(half, tau=4e-3), 0.8)
     return decide(all(better) and by_step[0] == min(by_step), worse)
 
 
 def _full_overlap_gradient(t: Trials) -> str:
-    half, full = (_of(t, start="gradinit", overlap=overlap, tau=4e-3) for overlap in (0.5, 1.0))
+    half, full = (trials_of(t, start="gradinit", overlap=overlap, tau=4e-3) for overlap in (0.5, 1.0))
     norm = "gradient_norm[data=real, batch_size=128, mode=train]"
     ratios = [b["probes"][norm] / a["probes"][norm] for a, b in zip(half, full, strict=True)]
-    slower = every(difference < 0 for difference in _differences(half, full, "accuracy_1"))
+    slower = every(difference < 0 for difference in paired_differences(half, full, "accuracy_1"))
     return decide(every(ratio >= 5 for ratio in ratios) and slower, every((ratio < 2 for ratio in ratios), 0.6))
 
 
 def _half_overlap_and_kaiming(t: Trials) -> str:
-    half, kaiming = _of(t, start="gradinit", overlap=0.5, tau=4e-3), _of(t, start="kaiming")
-    faster = every(difference > 0 for difference in _differences(kaiming, half, "accuracy_1"))
-    return decide(_lower(half, kaiming) and faster, _lower(kaiming, half, 0.8))
+    half, kaiming = trials_of(t, start="gradinit", overlap=0.5, tau=4e-3), trials_of(t, start="kaiming")
+    faster = every(difference > 0 for difference in paired_differences(kaiming, half, "accuracy_1"))
+    return decide(all_lower(half, kaiming) and faster, all_lower(kaiming, half, 0.8))
 
 
 def _batch_norm_and_metainit(t: Trials) -> str:
-    base, modes = _of(t, start="delta_orthogonal"), _each(_of(t, start="metainit"), "mode")
+    base, modes = trials_of(t, start="delta_orthogonal"), by_value(trials_of(t, start="metainit"), "mode")
     if len(modes) != 2:
         raise ValueError("the list has two modes")
-    return decide(all(_equal(mode, base, 0.007) for mode in modes), any(_beyond(mode, base, 0.007) for mode in modes))
+    return decide(
+        all(equal_within(mode, base, 0.007) for mode in modes), any(differ_beyond(mode, base, 0.007) for mode in modes)
+    )
 
 
 def _norm_distances(trials: Trials, reference: Trials) -> list[float]:
@@ -248,9 +132,9 @@ def _norm_distances(trials: Trials, reference: Trials) -> list[float]:
 
 def _recovers(std: float) -> Callable[[Trials], str]:
     def judge(t: Trials) -> str:
-        plain = _of(t, net="plain")
-        tuned = _of(plain, start="metainit", tuning_momentum=0.5, base_std=std)
-        distances = _norm_distances(tuned, _of(plain, start="xavier"))
+        plain = trials_of(t, net="plain")
+        tuned = trials_of(plain, start="metainit", tuning_momentum=0.5, base_std=std)
+        distances = _norm_distances(tuned, trials_of(plain, start="xavier"))
         quotients = [trial["probes"]["gradient_quotient[batch_size=128]"] for trial in tuned]
         close = [d < 0.3 and q < 0.6 for d, q in zip(distances, quotients, strict=True)]
         return decide(every(close, 0.9), every((not d <= 0.7 for d in distances), 0.5))
@@ -259,9 +143,9 @@ def _recovers(std: float) -> Callable[[Trials], str]:
 
 
 def _residual_recovers(t: Trials) -> str:
-    net = _of(t, net="wrn")
-    starts = [_of(net, start="metainit", tuning_momentum=0.5, base_std=std) for std in (0.02, 0.15)]
-    distances = [_norm_distances(start, _of(net, start="fixup", nonzero=True)) for start in starts]
+    net = trials_of(t, net="wrn")
+    starts = [trials_of(net, start="metainit", tuning_momentum=0.5, base_std=std) for std in (0.02, 0.15)]
+    distances = [_norm_distances(start, trials_of(net, start="fixup", nonzero=True)) for start in starts]
     return decide(
         all(every((d < 0.3 for d in start), 0.9) for start in distances),
         any(every((not d <= 0.7 for d in start), 0.5) for start in distances),
@@ -269,41 +153,42 @@ def _residual_recovers(t: Trials) -> str:
 
 
 def _real_batches(t: Trials) -> str:
-    pairs = [(_of(net, data="random"), _of(net, data="real")) for net in _each(t, "net")]
-    trained = all(_train(trials) for pair in pairs for trials in pair)
-    equal = all(_equal(*pair, 0.015) for pair in pairs)
-    return decide(trained and equal, any(_beyond(*pair, 0.015) for pair in pairs))
+    pairs = [(trials_of(net, data="random"), trials_of(net, data="real")) for net in by_value(t, "net")]
+    trained = all(all_train(trials) for pair in pairs for trials in pair)
+    equal = all(equal_within(*pair, 0.015) for pair in pairs)
+    return decide(trained and equal, any(differ_beyond(*pair, 0.015) for pair in pairs))
 
 
 def _table_1(t: Trials, **net: Any) -> tuple[Trials, Trials]:
-    of_net = _of(t, **net)
-    return _of(of_net, start="delta_orthogonal", gain=1.0), _of(of_net, start="metainit")
+    of_net = trials_of(t, **net)
+    return trials_of(of_net, start="delta_orthogonal", gain=1.0), trials_of(of_net, start="metainit")
 
 
 def _plain_fails(t: Trials) -> str:
     untuned, tuned = _table_1(t, net="plain", images="digits")
-    return decide(_chance(untuned) and _train(tuned), any(trial["error"] <= 0.45 for trial in untuned))
+    return decide(all_at_chance(untuned) and all_train(tuned), any(trial["error"] <= 0.45 for trial in untuned))
 
 
 def _plain_recovers(t: Trials) -> str:
     digits, (untuned, tuned) = (_table_1(t, net="plain", images=images) for images in ("digits", "image_folder"))
     return decide(
-        _train(digits[1]) and every(_ahead(tuned, untuned, 0.15)), _chance(digits[1], 0.6) or _chance(tuned, 0.6)
+        all_train(digits[1]) and every(ahead_by(tuned, untuned, 0.15)),
+        all_at_chance(digits[1], 0.6) or all_at_chance(tuned, 0.6),
     )
 
 
 def _sixty_points(t: Trials) -> str:
     untuned, tuned = _table_1(t, net="plain", images="digits")
-    gains = _ahead(tuned, untuned, 0.6)
+    gains = ahead_by(tuned, untuned, 0.6)
     return decide(every(gains), every((not gain for gain in gains), 0.8))
 
 
 def _wrn_gains(t: Trials) -> str:
     shallow, deep = (_table_1(t, net="wrn", depth=depth, images="image_folder") for depth in (28, 100))
-    leads = [_differences(tuned, untuned) for untuned, tuned in (shallow, deep)]
+    leads = [paired_differences(tuned, untuned) for untuned, tuned in (shallow, deep)]
     larger = interval([b - a for a, b in zip(*leads, strict=True)])[0] > 0
     untuned, tuned = deep
-    return decide(_lower(tuned, untuned) and larger, _lower(untuned, tuned, 0.8))
+    return decide(all_lower(tuned, untuned) and larger, all_lower(untuned, tuned, 0.8))
 
 
 def _quotient_falls(t: Trials) -> str:
@@ -320,166 +205,176 @@ def _quotient_falls(t: Trials) -> str:
 
 
 def _swish_fails(t: Trials) -> str:
-    swish, relu = (_of(t, start="delta_orthogonal", activation=name) for name in ("swish", "relu"))
+    swish, relu = (trials_of(t, start="delta_orthogonal", activation=name) for name in ("swish", "relu"))
     return decide(
-        _chance(swish) and not any(map(_is_at_chance, relu)), every((trial["error"] < 0.8 for trial in swish), 0.8)
+        all_at_chance(swish) and not any(map(is_at_chance, relu)), every((trial["error"] < 0.8 for trial in swish), 0.8)
     )
 
 
 def _swish_trains(t: Trials) -> str:
-    swish, relu = (_of(t, start="metainit", activation=name) for name in ("swish", "relu"))
-    ahead = every(_ahead(swish, _of(t, start="delta_orthogonal", activation="swish"), 0.1))
-    return decide(ahead and _equal(swish, relu, 0.03), _chance(swish, 0.6))
+    swish, relu = (trials_of(t, start="metainit", activation=name) for name in ("swish", "relu"))
+    ahead = every(ahead_by(swish, trials_of(t, start="delta_orthogonal", activation="swish"), 0.1))
+    return decide(ahead and equal_within(swish, relu, 0.03), all_at_chance(swish, 0.6))
 
 
 def _branch_norm(t: Trials) -> Trials:
     """Return the trials of 1,000 layers with BatchNorm on the branch and no factor, which are to train."""
-    return _of(t, depth=1000, norm="batch", norm_placement="branch", sum_factor=1.0)
+    return trials_of(t, depth=1000, norm="batch", norm_placement="branch", sum_factor=1.0)
 
 
 def _branch_norm_trains(t: Trials) -> str:
-    best = _best(_branch_norm(t))
-    return decide(_train(best), _chance(best, 0.6))
+    best = best_trials(_branch_norm(t))
+    return decide(all_train(best), all_at_chance(best, 0.6))
 
 
 def _stable_signal(t: Trials) -> str:
-    deep = _of(t, depth=1000, norm="none")
-    failing = _of(deep, start="kaiming", sum_factor=HALF)
-    trains = all(_train(_best(alpha)) for alpha in _by_scalar(deep))
-    return decide(_fail(failing) and trains, _train_at_some_rate(failing, 0.6))
+    deep = trials_of(t, depth=1000, norm="none")
+    failing = trials_of(deep, start="kaiming", sum_factor=HALF)
+    trains = all(all_train(best_trials(alpha)) for alpha in _by_scalar(deep))
+    return decide(fail_at_every_rate(failing) and trains, train_at_some_rate(failing, 0.6))
 
 
 def _by_scalar(trials: Trials) -> list[Trials]:
-    return [_of(trials, start="skipinit", alpha=alpha) for alpha in (0.0, "1/sqrt(d)")]
+    return [trials_of(trials, start="skipinit", alpha=alpha) for alpha in (0.0, "1/sqrt(d)")]
 
 
 def _fails_at_1000(**net: Any) -> Callable[[Trials], str]:
     def judge(t: Trials) -> str:
-        failing = _of(t, depth=1000, norm="batch", epochs=5, **net)
-        return decide(_fail(failing) and _train(_best(_branch_norm(t))), _train_at_some_rate(failing, 0.6))
+        failing = trials_of(t, depth=1000, norm="batch", epochs=5, **net)
+        return decide(
+            fail_at_every_rate(failing) and all_train(best_trials(_branch_norm(t))), train_at_some_rate(failing, 0.6)
+        )
 
     return judge
 
 
 def _factors_fail(t: Trials) -> str:
     options = {"norm": "batch", "norm_placement": "branch"}
-    half, smaller = (_of(t, depth=1000, epochs=5, sum_factor=factor, **options) for factor in (HALF, 0.5))
+    half, smaller = (trials_of(t, depth=1000, epochs=5, sum_factor=factor, **options) for factor in (HALF, 0.5))
     rising = True
-    for rate in _each(_of(t, depth=100, **options), "lr"):
-        means = [np.mean([trial["error"] for trial in _of(rate, sum_factor=factor)]) for factor in (1.0, HALF, 0.5)]
+    for rate in by_value(trials_of(t, depth=100, **options), "lr"):
+        means = [
+            np.mean([trial["error"] for trial in trials_of(rate, sum_factor=factor)]) for factor in (1.0, HALF, 0.5)
+        ]
         rising = rising and all(small >= large for large, small in pairwise(means))
-    held = _fail(half) and _fail(smaller) and _train(_best(_branch_norm(t))) and rising
-    return decide(held, _train_at_some_rate(half, 0.6))
+    held = (
+        fail_at_every_rate(half) and fail_at_every_rate(smaller) and all_train(best_trials(_branch_norm(t))) and rising
+    )
+    return decide(held, train_at_some_rate(half, 0.6))
 
 
 def _downscaling(t: Trials) -> str:
-    deep = _of(t, depth=1000, norm="none")
-    scalars = [_best(alpha) for alpha in _by_scalar(deep)]
-    one = _best(_of(deep, start="kaiming", multiplier=False, sum_factor=1.0, epochs=5))
+    deep = trials_of(t, depth=1000, norm="none")
+    scalars = [best_trials(alpha) for alpha in _by_scalar(deep)]
+    one = best_trials(trials_of(deep, start="kaiming", multiplier=False, sum_factor=1.0, epochs=5))
     untrained = every(trial["error"] > 0.45 for trial in one)
-    return decide(all(map(_train, scalars)) and untrained, any(_chance(scalar, 0.6) for scalar in scalars))
+    return decide(all(map(all_train, scalars)) and untrained, any(all_at_chance(scalar, 0.6) for scalar in scalars))
 
 
 def _variants_at_100(t: Trials) -> str:
-    nets = _of(t, depth=100, norm="batch")
-    final = _tuned(_of(nets, norm_placement="final"))
-    half, branch = (_tuned(_of(nets, norm_placement="branch", sum_factor=factor)) for factor in (HALF, 1.0))
-    equal = all(_train(variant) and _equal(variant, branch, 0.03) for variant in (final, half))
-    return decide(equal, any(_chance(variant, 0.6) for variant in (final, half)))
+    nets = trials_of(t, depth=100, norm="batch")
+    final = tuned_trials(trials_of(nets, norm_placement="final"))
+    half, branch = (tuned_trials(trials_of(nets, norm_placement="branch", sum_factor=factor)) for factor in (HALF, 1.0))
+    equal = all(all_train(variant) and equal_within(variant, branch, 0.03) for variant in (final, half))
+    return decide(equal, any(all_at_chance(variant, 0.6) for variant in (final, half)))
 
 
 def _skipinit_and_fixup(t: Trials) -> str:
-    depths = _each(_of(t, norm="none"), "depth")
-    pairs = [(_tuned(_of(net, start="skipinit")), _tuned(_of(net, start="fixup"))) for net in depths]
-    return decide(all(_equal(*pair, 0.015) for pair in pairs), any(_beyond(*pair, 0.015) for pair in pairs))
+    depths = by_value(trials_of(t, norm="none"), "depth")
+    pairs = [
+        (tuned_trials(trials_of(net, start="skipinit")), tuned_trials(trials_of(net, start="fixup"))) for net in depths
+    ]
+    return decide(all(equal_within(*pair, 0.015) for pair in pairs), any(differ_beyond(*pair, 0.015) for pair in pairs))
 
 
 def _default_fails(t: Trials) -> str:
-    deep = _of(t, net="resnet", depth=602)
-    default, proposed = _of(deep, start="pytorch_default"), _best(_of(deep, start="weight_norm"))
-    works = every(not _is_at_chance(trial) for trial in proposed)
+    deep = trials_of(t, net="resnet", depth=602)
+    default, proposed = trials_of(deep, start="pytorch_default"), best_trials(trials_of(deep, start="weight_norm"))
+    works = every(not is_at_chance(trial) for trial in proposed)
     # Below 80 % error at 300 blocks per stage refutes it, which were not run.
-    return decide(_fail(default) and works, False)
+    return decide(fail_at_every_rate(default) and works, False)
 
 
 def _proposed_trains(t: Trials) -> str:
-    nets = [_of(t, net="mlp", depth=depth) for depth in (2, 20, 100, 200)]
-    nets += [_of(t, net="resnet", depth=depth) for depth in (8, 62, 602)]
+    nets = [trials_of(t, net="mlp", depth=depth) for depth in (2, 20, 100, 200)]
+    nets += [trials_of(t, net="resnet", depth=depth) for depth in (8, 62, 602)]
     starts = ("weight_norm", "pytorch_default", "data_dependent_weight_norm")
-    found = [[_best(_of(net, start=start)) for start in starts] for net in nets]
-    others = [_train(default) or _train(measured) for _, default, measured in found]
-    held = all(_train(proposed) for proposed, *_ in found) and not all(others)
-    return decide(held, any(_chance(one[0], 0.6) and other for one, other in zip(found, others, strict=True)))
+    found = [[best_trials(trials_of(net, start=start)) for start in starts] for net in nets]
+    others = [all_train(default) or all_train(measured) for _, default, measured in found]
+    held = all(all_train(proposed) for proposed, *_ in found) and not all(others)
+    return decide(held, any(all_at_chance(one[0], 0.6) and other for one, other in zip(found, others, strict=True)))
 
 
 def _warm_up(t: Trials, start: str, epochs: float) -> Trials:
-    return _tuned(_of(t, start=start, warmup_epochs=epochs))
+    return tuned_trials(trials_of(t, start=start, warmup_epochs=epochs))
 
 
 def _gain_without_warm_up(t: Trials) -> str:
     proposed, default, warmed = (
         _warm_up(t, *which) for which in (("weight_norm", 0.0), ("pytorch_default", 0.0), ("pytorch_default", 1.0))
     )
-    return decide(_lower(proposed, default) and _leads(proposed, warmed, 0.0), _equal(proposed, warmed, 0.01))
+    return decide(
+        all_lower(proposed, default) and leads_by(proposed, warmed, 0.0), equal_within(proposed, warmed, 0.01)
+    )
 
 
 def _gap_closes(t: Trials) -> str:
     proposed, default = (_warm_up(t, start, 0.0) for start in ("weight_norm", "pytorch_default"))
-    return decide(_equal(proposed, default, 0.01), _leads(proposed, default, 0.01))
+    return decide(equal_within(proposed, default, 0.01), leads_by(proposed, default, 0.01))
 
 
 def _lsuv_and_metainit(t: Trials) -> str:
-    lsuv, metainit = _of(t, start="lsuv"), _of(t, start="metainit")
-    fails = any(every(map(_is_at_chance, trials), 0.5) for trials in (lsuv, metainit))
-    held = _train(lsuv) and _train(metainit) and _equal(lsuv, metainit, 0.015)
-    return decide(held, fails or _beyond(lsuv, metainit, 0.015))
+    lsuv, metainit = trials_of(t, start="lsuv"), trials_of(t, start="metainit")
+    fails = any(every(map(is_at_chance, trials), 0.5) for trials in (lsuv, metainit))
+    held = all_train(lsuv) and all_train(metainit) and equal_within(lsuv, metainit, 0.015)
+    return decide(held, fails or differ_beyond(lsuv, metainit, 0.015))
 
 
 def _bases(t: Trials) -> str:
     trained, equal, at_chance = True, True, False
-    for net in _each(t, "net"):
+    for net in by_value(t, "net"):
         names = sorted({trial["base"]["name"] for trial in net})
-        by_base = [_of([trial for trial in net if trial["base"]["name"] == name]) for name in names]
-        trained &= all(map(_train, by_base))
-        equal &= all(_equal(one, other, 0.03) for one, other in combinations(by_base, 2))
-        at_chance |= any(_chance(trials, 0.6) for trials in by_base)
+        by_base = [trials_of([trial for trial in net if trial["base"]["name"] == name]) for name in names]
+        trained &= all(map(all_train, by_base))
+        equal &= all(equal_within(one, other, 0.03) for one, other in combinations(by_base, 2))
+        at_chance |= any(all_at_chance(trials, 0.6) for trials in by_base)
     return decide(trained and equal, at_chance)
 
 
 def _rate_shares(trials: Trials) -> list[float]:
     """Return for each seed's search the best rate divided by the largest stable one, judged on validation data."""
     shares = []
-    for of_seed, best in zip(_each(trials, "seed"), _best(trials), strict=True):
+    for of_seed, best in zip(by_value(trials, "seed"), best_trials(trials), strict=True):
         learned = [t for t in of_seed if t["validation"] < math.inf and abs(t["validation"] - 0.9) > 0.041 + 1e-9]
         shares.append(best["lr"] / max(trial["lr"] for trial in learned))
     return shares
 
 
 def _small_batch(t: Trials) -> str:
-    small = _of(t, batch_size=16)
+    small = trials_of(t, batch_size=16)
     nets = [
-        _of(small, norm="batch"),
-        _of(small, norm="none", multiplier=False),
-        _of(small, start="skipinit"),
+        trials_of(small, norm="batch"),
+        trials_of(small, norm="none", multiplier=False),
+        trials_of(small, start="skipinit"),
     ]
-    shares = [_rate_shares(_of(net, phase="search")) for net in nets]
+    shares = [_rate_shares(trials_of(net, phase="search")) for net in nets]
     far = all(share <= 0.25 for of_net in shares for share in of_net)
     near = any(every((share >= 0.5 for share in of_net), 0.6) for of_net in shares)
-    _, highest = interval(_differences(_tuned(nets[0]), _tuned(nets[2])), 0.90)
+    _, highest = interval(paired_differences(tuned_trials(nets[0]), tuned_trials(nets[2])), 0.90)
     return decide(far and highest < 0.03, near)
 
 
 def _postnorm(t: Trials, start: str, optimizer: str) -> Trials:
-    return _of(t, start=start, optimizer=optimizer, warmup_steps=0)
+    return trials_of(t, start=start, optimizer=optimizer, warmup_steps=0)
 
 
 def _sgd_without_warm_up(t: Trials) -> str:
     tuned, default = (
-        {name: _best(_postnorm(t, start, name)) for name in ("adam", "sgd")} for start in ("gradinit", "fairseq")
+        {name: best_trials(_postnorm(t, start, name)) for name in ("adam", "sgd")} for start in ("gradinit", "fairseq")
     )
     trains = all(trial["error"] <= 1.42 for best in tuned.values() for trial in best)
-    worse = all(difference > 0.57 for difference in _differences(tuned["sgd"], default["sgd"]))
-    return decide(trains and worse, all(_equal(tuned[name], default[name], 0.085) for name in tuned))
+    worse = all(difference > 0.57 for difference in paired_differences(tuned["sgd"], default["sgd"]))
+    return decide(trains and worse, all(equal_within(tuned[name], default[name], 0.085) for name in tuned))
 
 
 def _translates_no_better_than_chance(trial: Trial, split: str = "test") -> bool:
@@ -490,11 +385,11 @@ def _translates_no_better_than_chance(trial: Trial, split: str = "test") -> bool
 def _admin_at_its_largest_rate(t: Trials) -> str:
     admin, gradinit = _postnorm(t, "admin", "sgd"), _postnorm(t, "gradinit", "sgd")
     near = []
-    for of_seed, best in zip(_each(admin, "seed"), _best(admin), strict=True):
+    for of_seed, best in zip(by_value(admin, "seed"), best_trials(admin), strict=True):
         stable = [trial["lr"] for trial in of_seed if not _translates_no_better_than_chance(trial, "validation")]
         near.append(bool(stable) and best["lr"] >= 0.49 * max(stable))
-    fails = all(map(_translates_no_better_than_chance, _of(admin, lr=0.2)))
-    times = [a["lr"] / b["lr"] for a, b in zip(_best(gradinit), _best(admin), strict=True)]
+    fails = all(map(_translates_no_better_than_chance, trials_of(admin, lr=0.2)))
+    times = [a["lr"] / b["lr"] for a, b in zip(best_trials(gradinit), best_trials(admin), strict=True)]
     return decide(every(near) and fails and min(times) >= 2, every((ratio <= 1 for ratio in times), 0.5))
 
 
@@ -516,7 +411,7 @@ def _at_each_rate(parts: list[tuple[list[float], float]]) -> str:
 def _scales_for_adam(t: Trials) -> str:
     parts = []
     for tuned, default in zip(
-        *(_each(_postnorm(t, start, "adam"), "lr") for start in ("gradinit", "fairseq")), strict=True
+        *(by_value(_postnorm(t, start, "adam"), "lr") for start in ("gradinit", "fairseq")), strict=True
     ):
         pairs = [(a["probes"][_DEVIATION], b["probes"][_DEVIATION]) for a, b in zip(tuned, default, strict=True)]
         ratios = [{name: a[name] / b[name] for name in a if b[name]} for a, b in pairs]
@@ -533,7 +428,7 @@ def _scales_for_adam(t: Trials) -> str:
 def _scales_for_sgd(t: Trials) -> str:
     parts = []
     for optimizer in ("adam", "sgd"):
-        for of_rate in _each(_postnorm(t, "gradinit", optimizer), "lr"):
+        for of_rate in by_value(_postnorm(t, "gradinit", optimizer), "lr"):
             scales = [trial["scales"] for trial in of_rate]
             if optimizer == "sgd":
                 last, others = r"^decoder\.layers\.5\..*weight$", r"^(encoder|decoder\.layers\.[0-4]\.).*weight$"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-SCRIPTS = ("recompute_claims", "recomputed_laws", "recomputed_ledgers", "recomputed_statistics")
+SCRIPTS = ("recompute_claims", "recomputed_laws", "recomputed_ledgers", "recomputed_statistics", "recomputed_trials")
 
 
 @pytest.fixture(scope="module")
