@@ -140,8 +140,8 @@ class _Notes:
         for name in self._methods:
             text = text.removeprefix(f"{name}: ")
         text = text if outcome.kind == "refused" else f"{outcome.kind}: {text}"
-        # Names of parameters and classes, and numbers.
-        key = re.sub(r"\w+(\.\w+)+|\b[A-Z]\w*|\d+", "·", text)
+        # Names of methods, parameters and classes, and numbers.
+        key = re.sub(rf"\b({'|'.join(self._methods)})\b|\w+(\.\w+)+|\b[A-Z]\w*|\d+", "·", text)
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers) + 1
             self._texts.append(f"{text} (`{model}`)")
