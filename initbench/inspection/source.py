@@ -61,11 +61,15 @@ class ModelSource:
         return model
 
 
-def _call_with_seed(function: Callable[..., nn.Module], seed: int) -> nn.Module:
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        arguments = inspect.signature(function).parameters
+        return inspect.signature(function).parameters
     except ValueError:  # some builtins have no signature
-        return function()
+        return {}
+
+
+def _call_with_seed(function: Callable[..., nn.Module], seed: int) -> nn.Module:
+    arguments = _parameters(function)
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
     if any(one.default is one.empty and one.kind in positional for one in arguments.values()):
         return function(seed)
@@ -114,7 +118,8 @@ def model_source(
 
     Args:
         name: a registered architecture, such as ``timm/resnet18``, ``hf/gpt2`` or ``wrn``, or
-            ``package.module:function``, where the function returns a model; the current folder is searched, too.
+            ``package.module:function``, where the function returns a model; the current folder is searched, too. An
+            argument ``seed`` of the function gets the seed, unless `arguments` has it.
         arguments: arguments of the architecture or function.
         inputs: one sample of the inputs. For an architecture the default is its library's own size, as in the
             published model.
@@ -129,7 +134,7 @@ def model_source(
     if ":" in name:
         if outputs is not None:
             raise ArgumentError("is for registered architectures; pass it as an argument of the function", "outputs")
-        return ModelSource(name, lambda: _call(name, chosen), inputs, file)
+        return ModelSource(name, lambda seed: _call(name, chosen, seed), inputs, file)
     ARCHITECTURES.get(name)  # an unknown name is an error here, not when the first model is built
     default_inputs, default_outputs = _defaults(name, chosen)
     sample = inputs or default_inputs
@@ -144,10 +149,13 @@ def model_source(
     )
 
 
-def _call(name: str, arguments: Mapping[str, Any]) -> nn.Module:
+def _call(name: str, arguments: Mapping[str, Any], seed: int) -> nn.Module:
     function = _function(name)
+    given = dict(arguments)
+    if "seed" in _parameters(function):
+        given.setdefault("seed", seed)
     try:
-        model = function(**arguments)
+        model = function(**given)
     except InitbenchError:
         raise
     except Exception as error:

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ from transformers.pytorch_utils import Conv1D
 from initbench import InitbenchError, Inputs, fingerprint
 from initbench.inspection.fingerprint import read_fingerprint, write_fingerprint
 from initbench.inspection.law import law_in_words
+from initbench.inspection.source import model_source
 from initbench.inspection.tensors import QUANTILES
 
 
@@ -121,6 +125,17 @@ def test_a_function_gets_the_seed_if_it_takes_one():
     assert seen == [0, 1, 2, 0, 1]
 
 
+def seeded(width=2, seed=0):
+    layer = nn.Linear(width, width)
+    nn.init.constant_(layer.weight, float(seed))
+    return layer
+
+
+def test_a_function_of_a_module_gets_the_seed_unless_it_is_given():
+    assert model_source("test_fingerprint:seeded").build(3).weight[0, 0] == 3
+    assert model_source("test_fingerprint:seeded", {"seed": 7, "width": 4}).build(3).weight[3, 3] == 7
+
+
 def test_the_model_and_the_random_state_stay_as_they_are():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Flatten(), nn.LazyLinear(2))
     model(torch.randn(2, 3, 8, 8)).sum().backward()
@@ -145,6 +160,48 @@ def test_a_file_holds_all_of_it(tmp_path):
     assert json.loads(text) == json.loads(json.dumps(whole.to_json()))
     assert sum('"shape"' in line for line in text.splitlines()) == len(whole.tensors) == 6
     assert {"initbench", "torch"} <= whole.versions.keys()
+
+
+SCALED = """
+import sys
+import torch
+from torch import nn
+from initbench.testing import assert_matches_fingerprint
+
+def network(seed):
+    generator = torch.Generator().manual_seed(seed)
+    layers = nn.Sequential(nn.Conv2d(3, 32, 3), nn.Tanh(), nn.Conv2d(32, 64, 3), nn.Tanh())
+    x = torch.randn(32, 3, 8, 8, generator=generator)
+    with torch.no_grad():
+        for layer in layers:
+            if isinstance(layer, nn.Conv2d):
+                layer.weight.normal_(generator=generator)
+                layer.weight /= layer(x).std()
+            x = layer(x)
+    return layers
+
+if __name__ == "__main__":
+    assert_matches_fingerprint(network, sys.argv[1], seeds=5)
+    print(network(0)[0].weight.detach().numpy().tobytes().hex())
+"""
+# The kernels of PyTorch, oneDNN and MKL that processors without AVX get.
+OLDER = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
+
+
+def test_it_passes_where_the_same_random_numbers_have_other_last_bits(tmp_path, monkeypatch):
+    (tmp_path / "scaled.py").write_text(SCALED, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    from scaled import network
+
+    write_fingerprint(tmp_path / "law.json", fingerprint(network))
+    command = [sys.executable, "scaled.py", "law.json"]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | OLDER, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    here = network(0)[0].weight.detach()
+    if done.stdout.strip() == here.numpy().tobytes().hex():
+        pytest.skip("this processor has no other kernels than the oldest")
+    there = torch.frombuffer(bytearray.fromhex(done.stdout), dtype=torch.float32).view_as(here)
+    assert torch.allclose(here, there, rtol=1e-4, atol=1e-5)
 
 
 def test_it_holds_the_versions_of_the_libraries_that_its_modules_are_from():
