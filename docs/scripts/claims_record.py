@@ -313,7 +313,7 @@ def deciding(verdict: ClaimVerdict) -> CriterionVerdict:
     """Return the criterion that decides a claim, with the groups in which it is decided."""
     refuting = [one for one in verdict.refutations if one.status == "held"]
     failing = [one for one in verdict.criteria if one.status != "held"]
-    failing.sort(key=lambda one: one.status != verdict.status)
+    failing.sort(key=lambda one: one.status != "did not hold")
     decisive = (refuting or failing or list(verdict.criteria))[0]
     if refuting or not failing:
         return decisive

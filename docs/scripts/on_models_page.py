@@ -33,7 +33,7 @@ def page(outcomes: Outcomes, before: Kinds, models: Sequence[str], methods: Sequ
     notes = _Notes(methods)
     on_standard = [str(method) for method in methods if method.scheme == "standard"]
     rewritten = [name for name in names if name not in on_standard]
-    cells = {(model, name): notes.cell(model, outcomes[model, name]) for model in models for name in names}
+    cells = {(model, name): notes.cell(model, name, outcomes[model, name]) for model in models for name in names}
     return "\n".join(
         [
             _finding(outcomes, before, models, names),
@@ -133,15 +133,15 @@ class _Notes:
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
 
-    def cell(self, model: str, outcome: Outcome) -> str:
+    def cell(self, model: str, method: str, outcome: Outcome) -> str:
         if outcome.kind == "trains":
             return "✓°" if outcome.passed_over else "✓"
         text = outcome.reason
         for name in self._methods:
             text = text.removeprefix(f"{name}: ")
         text = text if outcome.kind == "refused" else f"{outcome.kind}: {text}"
-        # Names of methods, parameters and classes, and numbers.
-        key = re.sub(rf"\b({'|'.join(self._methods)})\b|\w+(\.\w+)+|\b[A-Z]\w*|\d+", "·", text)
+        # Names of the method, parameters and classes, and numbers.
+        key = re.sub(rf"\b({method.replace(' on ', '|')})\b|\w+(\.\w+)+|\b[A-Z]\w*|\d+", "·", text)
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers) + 1
             self._texts.append(f"{text} (`{model}`)")

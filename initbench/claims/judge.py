@@ -252,10 +252,7 @@ def _(criterion: Layers, group: Group) -> GroupVerdict:
     every = np.concatenate(values)
     ends = None if np.isnan(every).any() else (float(every.min()), float(every.max()))
     verdict = _by_seeds(criterion, met, ~met, np.array([layers.mean() for layers in inside]), "share")
-    estimate = verdict.estimate
-    if math.isfinite(estimate.low):  # Student's interval knows no bounds, and a share has two
-        estimate = estimate._replace(low=max(0.0, estimate.low), high=min(1.0, estimate.high))
-    return replace(verdict, estimate=estimate, ends=ends)
+    return replace(verdict, estimate=verdict.estimate.clipped(0, 1), ends=ends)
 
 
 @judge.register(LayerDistance)

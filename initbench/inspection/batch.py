@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from initbench.data.batches import endless_batches
 from initbench.data.dataset import Dataset
 from initbench.errors import InitializationError
-from initbench.inputs import Inputs
-from initbench.models.batches import move, reference_parameter
+from initbench.inputs import END, Inputs
+from initbench.models.batches import zero_inputs
 from initbench.models.calls import removed, running_on, tensor_of
 from initbench.models.state import forked_rng, preserved
 from initbench.randomness import generator
@@ -75,7 +75,8 @@ class Pairs:
     Attributes:
         inputs: n samples, then a neighbour of each: (2n, ...). A neighbour is 0.9·x + √(1 - 0.9²)·y for another sample
             y; for tokens, one position in ten has another token.
-        targets: of the task, (2n, ...); None without a task.
+        targets: of the task, (2n, ...); a neighbour has those of its sample. None for random inputs, except for
+            sentences to be translated.
     """
 
     inputs: Tensor
@@ -87,18 +88,20 @@ class Pairs:
         return len(self.inputs) // 2
 
 
-def draw_pairs(inputs: Inputs, seed: int, *, samples: int, dataset: Dataset | None = None) -> Pairs:
-    """Return a batch of pairs, the same for every model: standard normal numbers, uniform tokens, or real samples.
+def draw_pairs(
+    inputs: Inputs, seed: int, *, samples: int, objective: Objective | None = None, dataset: Dataset | None = None
+) -> Pairs:
+    """Return a batch of pairs: standard normal numbers, uniform tokens, sentences to be translated, or real samples.
 
-    Random sentences to be translated have targets, because the model also reads them; both have one vocabulary.
+    It is the same for every model, except that a model that translates reads the sentence that it is to predict.
     """
     order = generator(seed, "probe_batches", "pairs")
     targets = None
     if dataset is not None:
         taken, targets = next(endless_batches(dataset.train, 2 * samples, order))
         first, other = taken[:samples], taken[samples:]
-    elif inputs.are_sentence_pairs:
-        sentences = find_task("translation").random_batches(inputs, inputs.vocabulary or 0, samples, order)
+    elif objective is not None and objective.name == "translation":
+        sentences = find_task("translation").random_batches(inputs, objective.outputs or 0, samples, order)
         (first, targets), (other, _) = next(sentences), next(sentences)
     else:
         noise = find_task("classification").random_inputs
@@ -179,19 +182,20 @@ def project(outputs: Any, _targets: Tensor | None = None, *, seed: int = 0) -> T
 
 
 @torch.no_grad()
-def objective_of(model: nn.Module, pairs: Pairs, inputs: Inputs, outputs: int | None, task: str | None) -> Objective:
+def objective_of(model: nn.Module, inputs: Inputs, outputs: int | None, task: str | None) -> Objective:
     """Return a task's loss if the task is known, or the outputs of one run show it, and otherwise a projection."""
     with preserved(model), forked_rng(model, 0, "probe"):
         model.eval()
-        few, _ = move((pairs.inputs[:2], pairs.inputs[:2]), reference_parameter(model))
+        few = zero_inputs(inputs, model, 2)
         with running_on(few):
             result = tensor_of(model(few))
     tensors = tensors_in(result)
     shapes = [tuple(tensor.shape) if tensor.is_floating_point() else () for tensor in tensors]
     alone = torch.is_tensor(result)
     if inputs.are_sentence_pairs:
-        if alone and len(shapes[0]) == 3 and shapes[0][1] == inputs.shape[1] and task in {None, "translation"}:
-            return Objective("translation", shapes[0][2])
+        logits = shapes[0] if alone and len(shapes[0]) == 3 and shapes[0][1] == inputs.shape[1] else None
+        if logits and min(logits[2], inputs.vocabulary or 0) > END + 1 and task in {None, "translation"}:
+            return Objective("translation", logits[2])
     elif inputs.vocabulary is not None and task in {None, "language_modelling"}:
         for index, shape in enumerate(shapes):
             if len(shape) == 3 and shape[1] == inputs.shape[0] and shape[2] >= inputs.vocabulary:

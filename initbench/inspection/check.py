@@ -281,7 +281,7 @@ class _Look:
         self.inputs = inputs or known[0] or infer_inputs(first)
         self._outputs = outputs or known[1]
         task = None if dataset is None else dataset.task
-        self.objective = objective_of(first, self._pairs(0), self.inputs, self._outputs, task)
+        self.objective = objective_of(first, self.inputs, self._outputs, task)
         self._structure = find_structure(first, zero_inputs(self.inputs, first))
 
     def _build(self, seed: int) -> nn.Module:
@@ -293,7 +293,7 @@ class _Look:
         return self._built[seed]
 
     def _pairs(self, seed: int) -> Pairs:
-        return draw_pairs(self.inputs, seed, samples=_SAMPLES, dataset=self._dataset)
+        return draw_pairs(self.inputs, seed, samples=_SAMPLES, objective=self.objective, dataset=self._dataset)
 
     def row(self, label: str, initializer: str | Mapping[str, Any] | None) -> Row:
         """Return the row of one initializer, None for the model as built."""

@@ -151,8 +151,8 @@ def model_source(
 
 def _call(name: str, arguments: Mapping[str, Any], seed: int) -> nn.Module:
     function = _function(name)
-    given = dict(arguments)
-    if "seed" in _parameters(function):
+    given, parameter = dict(arguments), _parameters(function).get("seed")
+    if parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
         given.setdefault("seed", seed)
     try:
         model = function(**given)

@@ -186,10 +186,9 @@ class _Steps:
 
     def __init__(self, model: nn.Module, inputs: Inputs, outputs: int | None, seed: int) -> None:
         self._model, self._seed = model, seed
-        pairs = draw_pairs(inputs, seed, samples=8)
-        self._objective: Objective = objective_of(model, pairs, inputs, outputs, None)
+        self._objective: Objective = objective_of(model, inputs, outputs, None)
         self._layers = layer_modules(model, find_structure(model, zero_inputs(inputs, model)))
-        self._pairs: Pairs = pairs
+        self._pairs: Pairs = draw_pairs(inputs, seed, samples=8, objective=self._objective)
 
     def measure(self, optimizer: str, lr: float, steps: int) -> dict[str, tuple[float, float]]:
         """Return by layer the root mean squares of the outputs and of their change."""

@@ -131,9 +131,19 @@ def seeded(width=2, seed=0):
     return layer
 
 
+def unseeded(width=2):
+    return seeded(width, 5)
+
+
 def test_a_function_of_a_module_gets_the_seed_unless_it_is_given():
     assert model_source("test_fingerprint:seeded").build(3).weight[0, 0] == 3
     assert model_source("test_fingerprint:seeded", {"seed": 7, "width": 4}).build(3).weight[3, 3] == 7
+    assert model_source("test_fingerprint:unseeded").build(3).weight[0, 0] == 5
+
+
+def test_a_language_model_may_have_other_outputs_than_tokens():
+    small = {"depth": 1, "width": 16, "heads": 2, "tied": False}
+    assert model_source("gpt", small, outputs=10).build()(torch.zeros(2, 5, dtype=torch.long)).shape == (2, 5, 10)
 
 
 def test_the_model_and_the_random_state_stay_as_they_are():
@@ -170,7 +180,7 @@ from initbench.testing import assert_matches_fingerprint
 
 def network(seed):
     generator = torch.Generator().manual_seed(seed)
-    layers = nn.Sequential(nn.Conv2d(3, 32, 3), nn.Tanh(), nn.Conv2d(32, 64, 3), nn.Tanh())
+    layers = nn.Sequential(nn.Conv2d(3, 32, 3, bias=False), nn.Tanh(), nn.Conv2d(32, 64, 3, bias=False))
     x = torch.randn(32, 3, 8, 8, generator=generator)
     with torch.no_grad():
         for layer in layers:
