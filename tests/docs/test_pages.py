@@ -33,6 +33,7 @@ EXCEPTIONS = {
     "results/digits_initializers.md": ([""] * 2, "it takes too long; CI smoke-runs the suite"),
     "results/digits_normalization.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/fair_digits.md": ([""], "it takes too long; CI smoke-runs the suite"),
+    "results/gpt_defaults.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/images_and_text.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/language_modelling.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/papers/gradinit_appendix_c.md": ([""], "it takes too long; CI smoke-runs the suite"),
