@@ -47,12 +47,14 @@ class Case(NamedTuple):
         suite: the suite file's content.
         slow: whether `--fast` leaves it out.
         phase: ``search`` for trials that do not open the test split.
+        since: the first commit that has the components; None for those of version 0.1.
     """
 
     name: str
     suite: Data
     slow: bool = False
     phase: str = "final"
+    since: str | None = None
 
     @property
     def absent(self) -> str | None:
@@ -74,6 +76,7 @@ def case(
     recipe: Data = TWO_STEPS,
     slow: bool = False,
     phase: str = "final",
+    since: str | None = None,
     **others: Any,
 ) -> Case:
     """Return a case; what it does not say is as small as can be.
@@ -86,6 +89,7 @@ def case(
         recipe: how.
         slow: whether `--fast` leaves it out.
         phase: of its trials.
+        since: the first commit that has its components.
         others: other keys of the suite file.
     """
     suite: Data = {
@@ -95,4 +99,4 @@ def case(
         "recipe": recipe,
         "probes": [],
     }
-    return Case(name, suite | others, slow, phase)
+    return Case(name, suite | others, slow, phase, since)

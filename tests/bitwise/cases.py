@@ -283,6 +283,54 @@ def datasets() -> Iterator[Case]:
     yield case("seeds", [WRN, MLP], ["kaiming", METAINIT, LSUV], dataset=DIGITS, probes=PROBES, seeds=[0, 1, 12345])
 
 
+TRANSFORMERS = "98acea912cb24d4a682e590575d640465418f2fe"
+"""The first commit that has the initializers for Transformers and translation."""
+
+
+def languages() -> Iterator[Case]:
+    """Yield language models, translation, and the initializers for Transformers with their arguments."""
+    text: Data = {"name": "python_library", "context": 8, "train_size": 16, "validation_size": 4, "test_size": 4}
+    gpt: Data = {"name": "gpt", "depth": 4, "width": 32, "heads": 2, "tied": False}
+    llama: Data = {"norm_type": "rms", "activation": "swiglu", "positions": "rotary", "bias": False}
+    adam = {"epochs": 1, "batch_size": 4, "optimizer": "adam", "lr": 0.01, "weight_decay": 0.01}
+    laws: list[Data] = [
+        {"name": "gpt2", "residual": ["scaled", "unscaled", "zero"]},
+        {"name": "small_init", "residual": ["wang", "small"]},
+        *({"name": name} for name in ("mitchell", "fairseq", "fairseq_0_9", "pytorch_default", "kaiming")),
+    ]
+    blocks = gpt | {"norm": ["pre", "post", "none"]}
+    yield case("language/gpt", [blocks, gpt | llama], laws, dataset=text, recipe=adam, since=TRANSFORMERS)
+    yield case("language/llama", gpt | llama, "llama", dataset=text, recipe=adam, since=TRANSFORMERS)
+    widths: list[Data] = [
+        {"name": "mup", "base_width": 16, "zero_readout": [False, True], "zero_query": [False, True]},
+        {"name": "completep", "base_width": 16, "base_depth": 2, "alpha": [0.5, 1.0]},
+    ]
+    optimizers = adam | {"optimizer": ["sgd", "adam"]}
+    measured: list[Data] = [{"name": "coordinates"}, {"name": "gradient_deviation", "batch_size": 2, "batches": 3}]
+    yield case("language/widths", gpt, widths, dataset=text, recipe=optimizers, probes=measured, since=TRANSFORMERS)
+    words: Data = {"name": "number_words", "train_size": 12, "validation_size": 4, "test_size": 4}
+    transformer: Data = {"name": "transformer", "depth": 2, "width": 16, "heads": 2}
+    tuned: Data = GRADINIT | {"base": "fairseq", "clip": None, "betas": [0.9, 0.98], "norm_ceiling": 10.0}
+    starts: list[Data] = [
+        *({"name": name} for name in ("fairseq", "fairseq_0_9", "admin", "deepnorm", "pytorch_default", "lecun")),
+        tuned | {"second_moment": ["own", "shared"]},
+        METAINIT,
+    ]
+    joint: Data = {"dataset": words, "since": TRANSFORMERS}
+    yield case("translation/post", transformer, starts, recipe=adam, probes=measured[1:], **joint)
+    yield case("translation/none", transformer | {"norm": "none"}, ["tfixup", "fixup"], recipe=adam, **joint)
+    yield case("translation/pre", transformer | {"norm": "pre", "dropout": 0.1}, recipe=adam, **joint)
+    fields: dict[str, Data] = {
+        "tokens": {name: value for name, value in adam.items() if name != "batch_size"} | {"batch_tokens": 60},
+        "smoothing": adam | {"label_smoothing": 0.1},
+        "accumulate": adam | {"accumulate": 2},
+        "warmup": adam | {"schedule": "inverse_square_root", "warmup_steps": 1},
+        "shifted": adam | {"schedule": "inverse_square_root", "shift_steps": 2},
+    }
+    for name, recipe in fields.items():
+        yield case(f"translation/{name}", transformer, recipe=recipe, **joint)
+
+
 CASES: list[Case] = [
-    *initializers(), *schemes(), *variants(), *recipes(), *architectures(), *probes(), *datasets(),
+    *initializers(), *schemes(), *variants(), *recipes(), *architectures(), *probes(), *datasets(), *languages(),
 ]  # fmt: skip

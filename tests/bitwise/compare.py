@@ -88,6 +88,10 @@ def _run(options: argparse.Namespace) -> int:
         raise RequestError("give the commit to compare with")
     if options.jobs < 1:
         raise RequestError(f"--jobs must be at least 1, got {options.jobs}")
+    later = [case for case in chosen if case.since and not _has(options.commit, case.since)]
+    if later:
+        print(f"left out, later than {options.commit}: {', '.join(case.name for case in later)}")
+        chosen = [case for case in chosen if case not in later]
     absent = [case for case in chosen if case.absent]
     if absent:
         print(f"left out, {absent[0].absent}: {', '.join(case.name for case in absent)}")
@@ -145,8 +149,12 @@ def exempt_from(commit: str) -> list[Exempt]:
     Args:
         commit: that is compared with.
     """
-    is_later = not _git("merge-base", "--is-ancestor", REFERENCE.read_text("utf-8").strip(), commit).returncode
-    return MOVED if is_later else [*EXEMPT, *MOVED]
+    return MOVED if _has(commit, REFERENCE.read_text("utf-8").strip()) else [*EXEMPT, *MOVED]
+
+
+def _has(commit: str, earlier: str) -> bool:
+    """Return whether a commit is another one or follows it."""
+    return not _git("merge-base", "--is-ancestor", earlier, commit).returncode
 
 
 def _compare(reference: Path, cases: Sequence[Case], jobs: int, exempt: Sequence[Exempt]) -> int:

@@ -113,6 +113,11 @@ def test_only_what_a_change_reaches_is_compared(monkeypatch, capsys):
     assert "variants/gradinit/step" not in names
 
 
+def test_components_that_the_commit_does_not_have_are_left_out(capsys):
+    assert compare.main(["d558414", "--only", "language/llama"]) == 0
+    assert capsys.readouterr().out.startswith("left out, later than d558414: language/llama\n")
+
+
 def test_the_reference_is_a_commit():
     [line] = compare.REFERENCE.read_text().splitlines()
     assert re.fullmatch("[0-9a-f]{40}", line)
