@@ -90,27 +90,35 @@ def recovers_from_too_large(widths: list[int] = WIDTHS, seeds: Sequence[int] = r
     return linear_recovery(0.3, widths, seeds)
 
 
+def residual_distance(factor: float, seed: int, dtype: torch.dtype = torch.float32) -> float:
+    """Return the distance from the reference's norms at which MetaInit ends if it starts from `factor` times its draw.
+
+    A stem, 13 linear blocks of two layers, a classifier, of width 48; the reference has Fixup's law, none of it 0. Its
+    multipliers are 1 and its biases 0.
+    """
+    options = {"depth": 13, "width": 48, "activation": "linear", "norm": "none", "bias": False}
+    sizes = {"input_shape": (1, 1, 48), "num_classes": 10}
+    reference = create_model("residual_mlp", scheme="fixup", **options, **sizes)
+    initialize(reference, "fixup", nonzero=True, seed=seed)
+    known = [p.detach().to(dtype) for p in reference.parameters() if p.dim() == 2]
+    model = create_model("residual_mlp", **options, **sizes).to(dtype)
+    with torch.no_grad():
+        for parameter, value in zip(model.parameters(), known, strict=True):
+            parameter.copy_(factor * value)
+    arguments = {"base": None, "momentum": 0.5, "steps": 1000, "num_classes": 10}
+    initialize(model, "metainit", seed=seed, input_shape=(128, 1, 1, 48), **arguments)
+    logs = [abs(math.log(p.norm() / value.norm())) for p, value in zip(model.parameters(), known, strict=True)]
+    return sum(logs) / len(logs)
+
+
 @law("metainit-f3-residual-recovers", evidence="at initialization", by_command=True)
 def residual_recovers() -> Finding:
-    """A stem, 13 linear blocks of two layers, a classifier, of width 48; the reference has Fixup's law, none of it 0.
-
-    MetaInit starts from the draw of the reference, times 1/5 or 5. The reference's multipliers are 1 and its biases 0.
-    """
-    distances: dict[float, list[float]] = {0.2: [], 5.0: []}
-    for (factor, found), seed in itertools.product(distances.items(), range(10)):
-        options = {"depth": 13, "width": 48, "activation": "linear", "norm": "none", "bias": False}
-        sizes = {"input_shape": (1, 1, 48), "num_classes": 10}
-        reference = create_model("residual_mlp", scheme="fixup", **options, **sizes)
-        initialize(reference, "fixup", nonzero=True, seed=seed)
-        known = [p.detach() for p in reference.parameters() if p.dim() == 2]
-        model = create_model("residual_mlp", **options, **sizes)
-        with torch.no_grad():
-            for parameter, value in zip(model.parameters(), known, strict=True):
-                parameter.copy_(factor * value)
-        arguments = {"base": None, "momentum": 0.5, "steps": 1000, "num_classes": 10}
-        initialize(model, "metainit", seed=seed, input_shape=(128, 1, 1, 48), **arguments)
-        logs = [abs(math.log(p.norm() / value.norm())) for p, value in zip(model.parameters(), known, strict=True)]
-        found.append(sum(logs) / len(logs))
+    """From 1/5 and 5 times the reference. Smaller factors in float64 are a control that decides nothing."""
+    distances = {factor: [residual_distance(factor, seed) for seed in range(10)] for factor in (0.2, 5.0)}
+    nearer = {
+        factor: [residual_distance(factor, seed, torch.float64) for seed in range(3)]
+        for factor in (1 / 3, 2 / 3, 1.5, 3.0)
+    }
     close = {factor: sum(d < 0.3 for d in found) for factor, found in distances.items()}
     far = [sum(not d <= 0.7 for d in found) for found in distances.values()]  # so is one that is not finite
     measured = "mean |log(norm / reference norm)| " + "; ".join(
@@ -120,8 +128,13 @@ def residual_recovers() -> Finding:
     )
     every = [value for found in distances.values() for value in found]
     values = {f"distance_after_from_{factor:g}_times": found for factor, found in distances.items()}
+    values |= {f"distance_after_in_float64_from_{factor:.3g}_times": found for factor, found in nearer.items()}
+    note = "In float64, 3 draws: " + "; ".join(
+        f"from {factor:.2g} times {abs(math.log(factor)):.2f} before, {min(found):.2f} to {max(found):.2f} after"
+        for factor, found in nearer.items()
+    )
     status = judged(held=min(close.values()) >= 9, not_held=max(far) >= 5)
-    return Finding(status, measured, 10, "draws", values, (min(every), max(every)))
+    return Finding(status, measured, 10, "draws", values, (min(every), max(every)), f"{note}.")
 
 
 RATES = [10 ** (-4 + 1.5 * k) for k in range(5)]
