@@ -440,6 +440,22 @@ def _scales_for_sgd(t: Trials) -> str:
     return _at_each_rate(parts)
 
 
+def _scales_over_width(t: Trials) -> str:
+    constant, differ, equal = True, False, []
+    for images in by_value(t, "images"):
+        for plan in sorted({tuple(trial["widths"]) for trial in images}):
+            of_plan = trials_of(images, widths=list(plan))
+            forward, backward = (trials_of(of_plan, gain=gain) for gain in ("forward", "backward"))
+            if len(set(plan)) == 1:
+                losses = [[trial["probes"]["initial_loss"] for trial in start] for start in (forward, backward)]
+                constant &= losses[0] == losses[1] or images[0]["images"] != "digits"  # others have more than 64 inputs
+                continue
+            best = best_trials(forward), best_trials(backward)
+            differ |= differ_beyond(*best, 0.02)
+            equal.append(equal_within(*best, 0.02))
+    return decide(constant and differ, all(equal))
+
+
 LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("cifar_depth", "metainit-response-vanilla-nets-defeat-traditional-starts"): _traditional_starts,
     ("cifar_depth", "metainit-response-gq-correlates-with-error"): _quotient_and_error,
@@ -478,6 +494,7 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("skipinit_rates", "skipinit-small-batch-best-rate-far-below-limit"): _small_batch,
     ("weightnorm_depth", "weightnorm-default-fails-in-deep-residual-nets"): _default_fails,
     ("weightnorm_depth", "weightnorm-proposed-trains-at-any-depth"): _proposed_trains,
+    ("weightnorm_widths", "weightnorm-forward-backward-differ-with-width"): _scales_over_width,
     ("weightnorm_warmup", "weightnorm-gain-remains-without-warmup"): _gain_without_warm_up,
     ("weightnorm_warmup", "weightnorm-tuned-rate-closes-the-gap"): _gap_closes,
 }
