@@ -8,7 +8,8 @@ every seed, half of the way from guessing to the best of its workload (`initbenc
 are counted and left out if their data are not on this machine, and if a tuner, which takes minutes, made their start.
 
 Networks (architecture, arguments and scheme) are sorted by name and halved: those at odd positions are judged, the
-thresholds of `check` may have been chosen on the others (`--half first`).
+thresholds of `check` may have been chosen on the others (`--half first`). Ledgers that were packed later
+are judged whole (`--half later`).
 """
 
 from __future__ import annotations
@@ -59,9 +60,45 @@ def network(spec: TrialSpec) -> str:
     return json.dumps([spec.architecture.name, spec.architecture.arguments, spec.scheme], sort_keys=True)
 
 
-def ledgers() -> list[Path]:
-    """Return the packed ledgers."""
-    return sorted([*RESULTS.glob("*.tar.xz"), *RESULTS.glob("papers/*.tar.xz")])
+HALVED = {
+    *(
+        "cifar_depth",
+        "digits_initializers",
+        "digits_normalization",
+        "fair_digits",
+        "fashion_depth",
+        "images_and_text",
+        "language_modelling",
+        "quickstart",
+    ),
+    *(
+        "papers/cifar_depth",
+        "papers/fixup_depth",
+        "papers/gradinit_appendix_c",
+        "papers/gradinit_table8",
+        "papers/metainit_bases",
+        "papers/metainit_batchnorm",
+        "papers/metainit_figure3",
+        "papers/metainit_lsuv",
+        "papers/metainit_real_data",
+        "papers/metainit_table1",
+        "papers/metainit_table2",
+        "papers/skipinit_depth",
+        "papers/skipinit_failures",
+        "papers/skipinit_own_rates",
+        "papers/skipinit_rates",
+        "papers/weightnorm_depth",
+        "papers/weightnorm_warmup",
+    ),
+}
+"""The ledgers that there were when the thresholds were chosen."""
+
+
+def ledgers(*, later: bool = False) -> list[Path]:
+    """Return the packed ledgers that there were when the thresholds were chosen, or those that came later."""
+    packed = sorted([*RESULTS.glob("*.tar.xz"), *RESULTS.glob("papers/*.tar.xz")])
+    names = {path: path.relative_to(RESULTS).as_posix().removesuffix(".tar.xz") for path in packed}
+    return [path for path in packed if (names[path] not in HALVED) == later]
 
 
 def cells_of(archive: Path) -> Iterator[tuple[TrialSpec, bool]]:
@@ -100,11 +137,12 @@ def judged(spec: TrialSpec) -> Verdict:
 
 
 def cells(half: str) -> list[tuple[TrialSpec, bool]]:
-    """Return the cells of one half of the networks, each with whether it trained."""
-    by_id = {spec.id: (spec, trained) for archive in ledgers() for spec, trained in cells_of(archive)}
+    """Return the cells of one half of the networks, or of those that came later, each with whether it trained."""
+    chosen_from = ledgers(later=half == "later")
+    by_id = {spec.id: (spec, trained) for archive in chosen_from for spec, trained in cells_of(archive)}
     found = list(by_id.values())  # some trials are in several ledgers
     names = sorted({network(spec) for spec, _ in found})
-    chosen = set(names[1::2] if half == "second" else names[0::2])
+    chosen = set({"first": names[0::2], "second": names[1::2], "later": names}[half])
     return [(spec, trained) for spec, trained in found if network(spec) in chosen]
 
 
@@ -159,7 +197,9 @@ def _share(trained: list[bool]) -> str:
 def main() -> None:
     """Print the table and the sentence."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--half", choices=("first", "second"), default="second", help="the networks that are judged")
+    parser.add_argument(
+        "--half", choices=("first", "second", "later"), default="second", help="the networks that are judged"
+    )
     parser.add_argument("--tuners", action="store_true", help="judge what tuners leave, too, which takes minutes each")
     parser.add_argument("--deepest", type=int, default=200, help="layers of the deepest network that is judged")
     arguments = parser.parse_args()

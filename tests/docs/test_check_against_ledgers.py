@@ -36,6 +36,13 @@ def _key(spec):
     return spec.architecture.name, spec.initializer.name, spec.initializer.arguments.get("gain")
 
 
+def test_ledgers_are_those_of_the_thresholds_and_later_ones():
+    earlier, later = script.ledgers(), script.ledgers(later=True)
+    assert len(earlier) == len(script.HALVED)
+    assert {path.name for path in later} >= {"gpt_defaults.tar.xz", "weightnorm_widths.tar.xz"}
+    assert not set(earlier) & set(later)
+
+
 def test_counts_are_by_family_and_verdict():
     found = [("plain", "healthy", True)] * 3 + [("plain", "healthy", False), ("BatchNorm", "exploding", False)]
     assert script.table(found).splitlines()[2:] == ["| plain | healthy | 3 | 1 |", "| BatchNorm | exploding | 0 | 1 |"]
