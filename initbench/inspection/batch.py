@@ -75,8 +75,8 @@ class Pairs:
     Attributes:
         inputs: n samples, then a neighbour of each: (2n, ...). A neighbour is 0.9·x + √(1 - 0.9²)·y for another sample
             y; for tokens, one position in ten has another token.
-        targets: of the task, (2n, ...); a neighbour has those of its sample. None for random inputs, except for
-            sentences to be translated.
+        targets: of the task, (2n, ...); a neighbour has the same targets as its sample. None for random inputs, unless
+            they are sentences to be translated.
     """
 
     inputs: Tensor
