@@ -12,6 +12,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's default handler prints a traceback
     from initbench.cli import signals
+    from initbench.execution.processes import leave
 
     signals.install()
     try:
@@ -20,7 +21,7 @@ def main() -> None:
         run_command_line()
     except BaseException as error:
         if signals.interrupted():
-            signals.leave(signals.exit_code())
+            leave(signals.exit_code())
         if not isinstance(error, Exception):
             raise
         from initbench.cli.output import say

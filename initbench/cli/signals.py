@@ -11,9 +11,8 @@ import threading
 import time
 from contextlib import suppress
 from types import FrameType
-from typing import NoReturn
 
-from initbench.execution.processes import family
+from initbench.execution.processes import leave
 
 _SECONDS_UNTIL_AGAIN = 0.05
 _BEFORE = b"initbench: interrupted before anything was run or written\n"
@@ -61,14 +60,6 @@ def is_terminated() -> bool:
 def exit_code() -> int:
     """Return the exit code of an interrupted command as in shells: 143 after SIGTERM, else 130."""
     return 128 + (_state.received or signal.SIGINT)
-
-
-def leave(code: int) -> NoReturn:
-    """End this process and all its descendants, without waiting for threads or exit handlers of libraries."""
-    for process in set(family(os.getpid())) - {os.getpid()}:
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-    os._exit(code)
 
 
 def _handle(number: int, frame: FrameType | None) -> None:

@@ -1,8 +1,11 @@
 """The descendants of a process, and the memory that they take."""
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 
 def memory_of(process: int, at_least: float = 0.0) -> int:
@@ -25,6 +28,14 @@ def family(process: int) -> Iterator[int]:
         with suppress(OSError):  # a process that has just ended
             for child in children.read_text(encoding="utf-8").split():
                 yield from family(int(child))
+
+
+def leave(code: int) -> NoReturn:
+    """End this process and all its descendants, without waiting for threads or exit handlers of libraries."""
+    for process in set(family(os.getpid())) - {os.getpid()}:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    os._exit(code)
 
 
 def resident_bytes(process: int) -> int:

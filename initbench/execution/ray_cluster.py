@@ -11,14 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.execution.executor import Job
-from initbench.execution.processes import family
+from initbench.execution.processes import family, leave
 from initbench.plugins import first_line
 
 # Ray reads these when it is imported: it prints nothing, has no loggers, and leaves Ctrl-C to us.
@@ -38,6 +38,8 @@ _SECONDS_TO_ANSWER = 5.0
 _SECONDS_OF_A_CONNECTION = 5.0
 _SECONDS_TO_COME_BACK = 2.0
 _SECONDS_OF_A_HEAD = 30.0  # the time for a restart or a short interruption; Ray gives up after 60
+_SECONDS_TO_NOTICE = 10.0  # the time after that in which this process, unless it waits for Ray, has noticed
+KEPT = "finished trials are kept, and the same command continues"
 _END_AT_ONCE = struct.pack("ii", 1, 0)  # for SO_LINGER: no closed connection waits in the kernel
 
 
@@ -224,7 +226,7 @@ class Server:
     """One of two servers of Ray that a driver needs; it may be away for `patience` seconds.
 
     Without it Ray waits a minute, in calls that cannot be interrupted, and then ends the driver's process with exit
-    code 1. So it is checked before Tune calls it.
+    code 1. So it is checked before Tune calls it, and in a thread during the call.
     """
 
     name: str
@@ -281,6 +283,9 @@ def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
     A local Ray was started here for one job, so nobody restarts it.
     """
     servers = _servers(is_local=is_local)
+    has_left = threading.Event()
+    watch = threading.Thread(target=_watch, args=(servers, has_left), name="initbench-watch-ray", daemon=True)
+    watch.start()
 
     def check() -> None:
         for server in servers:
@@ -295,10 +300,26 @@ def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
             check()
             raise
     except RayEndedError as end:
-        raise InitbenchError(f"{end}; finished trials are kept, and the same command continues") from end
+        raise InitbenchError(f"{end}; {KEPT}") from end
     finally:
+        has_left.set()
         for server in servers:
             server.close()
+
+
+def _watch(servers: Sequence[Server], has_left: threading.Event) -> None:
+    """End this process with the line and exit code 2 if Ray ends during a call to it, which nothing interrupts."""
+    servers = [replace(server, patience=server.patience + _SECONDS_TO_NOTICE) for server in servers]
+    while not has_left.wait(_SECONDS_OF_A_CONNECTION):
+        try:
+            for server in servers:
+                server.check()
+        except RayEndedError as end:
+            if not has_left.is_set():
+                os.write(2, f"initbench: {end}; {KEPT}\n".encode())
+                leave(2)
+    for server in servers:
+        server.close()
 
 
 def _servers(*, is_local: bool) -> Sequence[Server]:

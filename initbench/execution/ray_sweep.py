@@ -12,7 +12,7 @@ from initbench.execution.attempts import Attempts, Place
 from initbench.execution.breaker import Breaker
 from initbench.execution.executor import Job, Observer
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, ran_out_of_memory
-from initbench.execution.ray_cluster import Node, alive_nodes
+from initbench.execution.ray_cluster import KEPT, Node, alive_nodes
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 
@@ -20,7 +20,6 @@ _SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
 # A trial would exceed these elsewhere, too. If others had taken a GPU's memory, the trial has already run once more.
 _OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT)
-_KEPT = "finished trials are kept, and the same command continues"
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ class Sweep:
         A cluster that has not had a node for the trials yet may still start one, however long that takes.
         """
         if self.breaker.reason:
-            raise InitbenchError(f"{self.breaker.reason}; {_KEPT}")
+            raise InitbenchError(f"{self.breaker.reason}; {KEPT}")
         self.check_ray()  # Tune calls this after each step, and calls Ray in the next one
         now = time.monotonic()
         if now - self.looked < _SECONDS_BETWEEN_LOOKS:
@@ -214,7 +213,7 @@ class Sweep:
             self.stalled_since = now
             self.observer.note(f"{what}; waiting for one")
         elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
-            raise InitbenchError(f"{what}; {_KEPT}")
+            raise InitbenchError(f"{what}; {KEPT}")
 
     def _look_at_nodes(self) -> dict[str, Node]:
         """Return the nodes that are alive, checked from time to time; names of nodes that are gone are remembered."""

@@ -62,7 +62,7 @@ def test_a_request_that_cannot_be_met_is_one_line(capsys):
         (".", "A request that cannot be met", "Any request that cannot be met", None),
         ("training", "RECIPE_VERSION = 1", "RECIPE_VERSION = 2", "identity/recipe/version"),
         (".", "{label} + {scheme}", "{label} with {scheme}", "architecture"),
-        (".", "must be none for scheme", "must be none with scheme", "reason"),
+        (".", "must be none for scheme {", "must be none with scheme {", "reason"),
     ],
     ids=["nothing", "identity", "label", "reason"],
 )

@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing, suppress
@@ -65,6 +67,35 @@ def test_what_fails_once_ray_has_ended_is_not_told_and_what_failed_before_is(lis
         raise RuntimeError("rpc_code: 14")
 
 
+WAITING_FOR_RAY = """
+import sys, time
+from initbench.execution import ray_cluster
+from initbench.execution.ray_cluster import Server, end_with_ray
+host, port = sys.argv[1], int(sys.argv[2])
+ray_cluster._servers = lambda **_: [Server("GCS server", host, port, 0.0)]
+ray_cluster._SECONDS_OF_A_CONNECTION = ray_cluster._SECONDS_TO_NOTICE = 0.1
+with end_with_ray(is_local=True):
+    print("calls Ray", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_a_call_to_ray_that_never_returns_ends_with_the_line(listening):
+    host, port = listening.getsockname()
+    command = [sys.executable, "-c", WAITING_FOR_RAY, host, str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "calls Ray\n"
+        time.sleep(0.5)
+        assert process.poll() is None  # while it answers
+        listening.close()
+        _, err = process.communicate(timeout=50)
+    assert process.returncode == 2
+    assert err == (
+        f"initbench: Ray has ended: its GCS server at {host}:{port} no longer answers; finished trials are kept, and "
+        "the same command continues\n"
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="processes are found in /proc")
 @pytest.mark.parametrize("victim", ["gcs_server", "raylet"])
@@ -76,7 +107,6 @@ def test_ray_is_killed_amid_a_run_and_the_same_command_goes_on(tmp_path, victim)
     while not list(folder.glob("trials/*.json")):
         assert driver.poll() is None
         time.sleep(0.05)
-    time.sleep(1)  # the next trial is under way, so that Ray is not being called
     processes = list(family(driver.pid))
     [server] = [one for one in processes if Path(f"/proc/{one}/comm").read_text().strip() == victim]
     os.kill(server, signal.SIGKILL)
