@@ -12,7 +12,7 @@ import pandas as pd
 from ledgers import ERROR
 from markupsafe import escape
 
-from initbench.comparing.labels import Name
+from initbench.comparing.names import Name
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.legend import Entry
 from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow, Mark

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import counted, natural
-from initbench.comparing.labels import Name
+from initbench.comparing.names import Name
 from initbench.metric import Metric
 from initbench.reporting.questions.cost import cost_texts
 from initbench.reporting.questions.workloads import comparison_frame

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from initbench.comparing.labels import Labels, Names
+from initbench.comparing.labels import Labels
 from initbench.comparing.metrics import described_metrics, outcome_metrics, trial_metrics
+from initbench.comparing.names import Names, short_names
 from initbench.errors import InitbenchError
 from initbench.ledger import TrialRecord
 from initbench.metric import Metric
@@ -196,7 +197,7 @@ class Results:
     @cached_property
     def names(self) -> Names:
         """Short names of treatments and workloads."""
-        return self.labels.names(self.trials["treatment"], self.trials["workload"])
+        return short_names(self.labels, self.trials["treatment"], self.trials["workload"])
 
     @cached_property
     def colours(self) -> dict[str, str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.formatting import FILTERS, typeset
-from initbench.comparing.labels import Names
 from initbench.comparing.metrics import UNKNOWN
+from initbench.comparing.names import Names
 from initbench.metric import Metric
 from initbench.reporting.columns import Column, columns
 from initbench.reporting.sizes import mean_words

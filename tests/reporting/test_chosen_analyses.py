@@ -10,7 +10,7 @@ from drawings import SVG, drawn, parsed
 from ledgers import BITS, DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_scored, make_spec, task_of
 from reports import results_of
 
-from initbench.comparing.labels import Name, label_of
+from initbench.comparing.names import Name, label_of
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.reporting import compare, cost, layers, predict, training_curves
 from initbench.reporting.charts.axis import log_labels, log_ticks

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ledgers import BITS, ERROR, R_SQUARED
 from planted import FAILED, LANGUAGE, MEASURED, NO_CHANCE, REGRESSION, TEN_CLASSES, planted, results_of
 
-from initbench.comparing.labels import Name, Names
+from initbench.comparing.names import Name, Names
 from initbench.reporting import overview
 from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.lead import Lead

@@ -7,7 +7,8 @@ from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, WRN, make_record
 from planted import LANGUAGE, TEN_CLASSES, planted, results_of
 
 from initbench.comparing.keys import Component, Key
-from initbench.comparing.labels import Labels, Name, label_of
+from initbench.comparing.labels import Labels
+from initbench.comparing.names import Name, label_of, short_names
 from initbench.errors import UnknownNameError
 
 LONG = "an_initializer_of_our_own_with_a_name_that_is_as_long_as_a_line_of_a_narrow_page"
@@ -33,13 +34,13 @@ def recipe(**arguments):
 def treatments(*keys, compare=("initializer",)):
     labels = Labels(compare)
     made = [labels.treatment(Key(key)) for key in keys]
-    return made, labels.names(made, [])
+    return made, short_names(labels, made, [])
 
 
 def workloads(*keys):
     labels = Labels()
     made = [labels.workload(Key(key)) for key in keys]
-    names = labels.names([], made)
+    names = short_names(labels, [], made)
     return [names.workload(label) for label in made]
 
 
@@ -192,7 +193,7 @@ def test_a_workload_is_called_a_network_where_nothing_else_tells_it_apart():
     labels, nets = Labels(), [network("plain", depth=28), network("wrn", depth=28)]
 
     def names(*keys):
-        return labels.names([], [labels.workload(Key(key)) for key in keys])
+        return short_names(labels, [], [labels.workload(Key(key)) for key in keys])
 
     assert names(*nets).workloads_of(2) == "2 networks"
     assert names(nets[0]).workloads_of(1) == "1 network"
@@ -206,7 +207,7 @@ def test_where_datasets_differ_each_network_has_its_own_beside_it():
         network("plain", depth=28) | of("dataset", "digits") | recipe(lr=0.1),
         network("gpt", depth=8) | of("dataset", "text") | recipe(lr=0.01),
     ]
-    names = labels.names([], [labels.workload(Key(key)) for key in keys])
+    names = short_names(labels, [], [labels.workload(Key(key)) for key in keys])
     assert [name.text for name in names.workloads.values()] == ["plain-28 (digits)", "gpt-8 (text)"]
     assert [names.workload(label) for label in names.workloads] == ["plain-28", "gpt-8"]
     assert names.noun == "workload"
@@ -243,7 +244,7 @@ conditions = st.builds(lambda key, own: key | recipe(**own), keys, st.dictionari
 def test_no_two_have_one_name_whatever_the_labels_are(compared, places):
     labels = Labels(("architecture",))
     compared, places = {*map(labels.treatment, compared)}, {*map(labels.workload, places)}
-    names = labels.names(compared, places)
+    names = short_names(labels, compared, places)
     assert len({names.treatment(one) for one in compared}) == len(compared)
     assert len({names.workload(one) for one in places}) == len(places)
     assert len(set(names.treatments.values())) == len(compared)

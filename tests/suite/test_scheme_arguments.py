@@ -7,6 +7,7 @@ from initbench.architectures.create import create_model
 from initbench.architectures.scalars import ScalarMultiplier
 from initbench.comparing.conditions import properties_of_spec
 from initbench.comparing.labels import Labels, architecture_labels
+from initbench.comparing.names import short_names
 from initbench.comparing.treatments import standings
 from initbench.errors import ArgumentError, SuiteError
 from initbench.execution.trial import run_trial
@@ -67,7 +68,7 @@ def test_lists_are_crossed_within_a_scheme_and_beside_it():
     assert compared == ["scheme=standard", "scheme=gates[start=0.5]", "scheme=gates", "scheme=gates[start=2]"]
     names = Labels()
     labels = [names.workload(standing.workload) for standing in standings(specs)]
-    short = names.names([], labels).workloads
+    short = short_names(names, [], labels).workloads
     assert [short[label].detail for label in labels] == ["", "gates[start=0.5]", "gates", "gates[start=2]"]
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from initbench.comparing.formatting import counted, listed, natural, typeset
-from initbench.comparing.labels import label_of
 from initbench.comparing.metrics import UNKNOWN
+from initbench.comparing.names import label_of
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer

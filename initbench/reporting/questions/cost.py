@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import counted, duration, listed, steps
-from initbench.comparing.labels import label_of
+from initbench.comparing.names import label_of
 from initbench.errors import ArgumentError
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
-from initbench.comparing.labels import label_of
+from initbench.comparing.names import label_of, short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.questions.line_figures import Kind, drawn, line_figures
 from initbench.reporting.results import Results, as_results
@@ -45,10 +45,10 @@ def depth_profile(results: Results | str | Path, *, family: str = "") -> Answer 
     if not len(facts.depths):
         return None
     if family:
-        known = results.labels.names([], facts.depths["family"]).workloads
+        known = short_names(results.labels, [], facts.depths["family"]).workloads
         label = label_of(family, known, "family of networks")
         facts = Depth(*(frame[frame["family"] == label] for frame in facts))
-    names = results.labels.names([], list(dict.fromkeys(map(str, facts.depths["family"]))))
+    names = short_names(results.labels, [], list(dict.fromkeys(map(str, facts.depths["family"]))))
     families = {label: names.workload(label) for label in names.workloads}
     show = "family treatment depth seeds diverged outcome_median outcome_smallest outcome_largest"
     table = table_of(results, "depths", f"{capitalized(outcome)} by depth", facts.depths, show)

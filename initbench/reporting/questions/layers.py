@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
-from initbench.comparing.labels import Name, label_of
+from initbench.comparing.names import Name, label_of
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.axis import with_unit
 from initbench.reporting.charts.chart import Specification

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized, counted, listed, typeset
-from initbench.comparing.labels import Name, label_of
+from initbench.comparing.names import Name, label_of
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
 from initbench.reporting.comparison_sentences import needed_text

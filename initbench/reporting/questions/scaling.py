@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from initbench.comparing.formatting import counted
+from initbench.comparing.names import short_names
 from initbench.errors import InitbenchError
 from initbench.probes.coordinate_check import NOT_MOVED, TOLERANCE
 from initbench.reporting.answer import Answer
@@ -147,7 +148,7 @@ def _judged(sizes: Sequence[float], values: Sequence[Sequence[float]]) -> tuple[
 def _sentences(own: pd.DataFrame, results: Results) -> Iterator[Sentence]:
     """Yield for each treatment what its layers' changes do, then what does not move, and the outputs at the start."""
     label, size, steps = str(own["family"].iloc[0]), str(own["size"].iloc[0]), int(own["steps"].iloc[0])
-    family = results.labels.names([], [label]).workload(label)
+    family = short_names(results.labels, [], [label]).workload(label)
     for treatment, part in own.groupby("treatment", sort=False):
         name, rows = results.names.treatment(str(treatment)), part.to_dict("records")
         if known := [row for row in rows if math.isfinite(row["change"])]:
@@ -199,7 +200,7 @@ def _figures(facts: pd.DataFrame, results: Results) -> tuple[list[Figure], list[
     for label in labels:
         own = values[values["network"] == label]
         family, size = str(own["family"].iloc[0]), own["size"].iloc[0]
-        where = results.labels.names([], [family]).workload(family)
+        where = short_names(results.labels, [], [family]).workload(family)
         what = f"exponent of the change in the {size}"
         panel = layer_panel(own, what, colours, log=False, marked=(-TOLERANCE, 0.0, TOLERANCE))
         if panel is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import counted, natural
+from initbench.comparing.names import short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import number, value_panel
@@ -131,7 +132,7 @@ def _figures(results: Results, cells: Cells) -> Iterator[Figure]:
         return
     shown, colours = in_words(values, results)
     families = list(dict.fromkeys(map(str, shown["family"])))
-    names, files = results.labels.names([], families), file_names(families, "rates-")
+    names, files = short_names(results.labels, [], families), file_names(families, "rates-")
     for family, own in shown.groupby("family", sort=False):
         if panel := value_panel(own, "batch size", "batch size", "learning rate", colours, log_x=True, log_y=True):
             where = names.workload(str(family))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from initbench.comparing.labels import label_of
+from initbench.comparing.names import label_of
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from initbench.comparing.names import short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import number, value_panel
@@ -139,7 +140,7 @@ def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
         yield say(
             f"On {{family!b}} with {{name!b}}, {text}.",
             is_open=bool(row["at_edge"]) or not found.has_interval,
-            family=results.labels.names([], [family]).workload(family),
+            family=short_names(results.labels, [], [family]).workload(family),
             name=results.names.treatment(row["treatment"]),
             exponent=plain_words(found, "{:+.2f}"),
         )
@@ -168,7 +169,7 @@ def _figures(optima: pd.DataFrame, results: Results) -> tuple[list[Figure], list
             place=_place,
         )
         if panel is not None:
-            where = results.labels.names([], [family]).workload(family)
+            where = short_names(results.labels, [], [family]).workload(family)
             title = f"Best learning rate by {size}: {where}"
             texts = [
                 f"{row['treatment']} at {size} {row['at']:g} {number(row['value_median'])}"

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
-from initbench.comparing.labels import Name, Names, label_of
+from initbench.comparing.names import Name, Names, label_of, short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import value_panel
@@ -58,7 +58,9 @@ def tuner_steps(results: Results | str | Path, *, probe: str = "", workload: str
         return None
     facts = pd.DataFrame(rows, columns=_COLUMNS)
     # The tuners' names do not have their numbers of steps.
-    names = Names(results.labels.names(facts["treatment"], []).treatments, results.names.workloads, results.names.noun)
+    names = Names(
+        short_names(results.labels, facts["treatment"], []).treatments, results.names.workloads, results.names.noun
+    )
     sentences = [_sentence(own, names) for _, own in facts.groupby(_COLUMNS[:3], sort=False)]
     table = replace(table_of(results, "tuner_steps", "By the tuner’s steps", facts, _SHOWN), names=names)
     figures = list(_figures(facts, names, sentences, results))

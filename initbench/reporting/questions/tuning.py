@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
-from initbench.comparing.labels import label_of
+from initbench.comparing.names import label_of, short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.chart import Specification
 from initbench.reporting.charts.figure import Figure
@@ -265,7 +265,7 @@ def _by_depth(facts: Tuning, results: Results) -> Iterator[Figure]:
         for when in ("before", "after")
     ]
     shown, colours = in_words(pd.concat(both), results)
-    names = labels.names([], several["family"])
+    names = short_names(labels, [], several["family"])
     for (family, quantity), values in shown.sort_values("depth").groupby(["family", "quantity"], sort=False):
         what = quantity_words(str(quantity))
         panel = value_panel(values, "depth", "depth", what, colours)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from made_page import HOSTILE, FakeFigure, all_states, answer, bolded, contents, heat_map, large, table
 
-from initbench.comparing.labels import Name
+from initbench.comparing.names import Name
 from initbench.reporting.heat_map import STATES, HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView, in_rows
 from initbench.reporting.page.html import render_html

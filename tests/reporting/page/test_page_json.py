@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from made_page import all_states, answer, contents, table
 
-from initbench.comparing.labels import Name
+from initbench.comparing.names import Name
 from initbench.reporting.heat_map import HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.json import SCHEMA, render_json

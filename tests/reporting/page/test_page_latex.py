@@ -6,7 +6,7 @@ import re
 
 from made_page import all_states, answer, contents, diverged, large, table, trained
 
-from initbench.comparing.labels import Name
+from initbench.comparing.names import Name
 from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.latex import escaped, render_latex

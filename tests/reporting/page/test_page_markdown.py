@@ -6,7 +6,7 @@ import re
 
 from made_page import SENTENCES, answer, bolded, contents, heat_map, large, table
 
-from initbench.comparing.labels import Name
+from initbench.comparing.names import Name
 from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.markdown import MOST_CHARACTERS, body, escaped, head, render_markdown
