@@ -91,11 +91,13 @@ def _chosen(results: Results) -> pd.DataFrame:
 
 
 def at_protocol(results: Results, protocol: str) -> pd.DataFrame:
-    """Return the values of a protocol's final trials: ``workload, treatment, seed, point, rate``."""
+    """Return the values of a protocol's final trials: ``workload, treatment, seed, point, rate``.
+
+    Trials of other suites that are compared with them, and tune nothing, have no such values.
+    """
     assert results.tune is not None
-    keys = results.tune.keys
-    rows = []
-    for row in results.trials_under[protocol].to_dict("records"):
+    keys, trials, rows = results.tune.keys, results.trials_under[protocol], []
+    for row in trials[trials["protocols"].notna()].to_dict("records"):
         tuned = tuned_keys(results.by_id[row["trial_id"]].spec)
         values = {key: row[key] for key in keys if key in tuned}
         known = {name: row[name] for name in ("workload", "treatment", "seed")}

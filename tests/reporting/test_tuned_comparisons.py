@@ -77,6 +77,15 @@ def test_the_frame_of_every_trial_says_its_protocols_and_only_where_a_suite_tune
     assert protocols(untuned) is tunability(untuned) is stable_rates(untuned) is None
 
 
+def test_trials_of_a_suite_that_does_not_tune_stand_beside_tuned_ones_and_have_no_rates_of_protocols():
+    tuned = tuned_records(family, ["net"], list(BEST), seeds=3, written=0.316)
+    untuned = planted({"other": {"high": [0.1, 0.2, 0.3], "low": [0.2, 0.3, 0.5]}})
+    alone, both = protocols(tuned_results(tuned)), protocols(tuned_results([*tuned, *untuned]))
+    # Labels of workloads get longer beside another dataset; the cells are the same.
+    cells = [[row | {"workload": ""} for row in cells_of(answer, "protocols").values()] for answer in (alone, both)]
+    assert cells[0] == cells[1]
+
+
 def test_without_trials_at_own_rates_the_next_protocol_is_compared_and_said():
     records = tuned_records(family, ["net", "other"], list(BEST))
     own = [
