@@ -25,6 +25,7 @@ from initbench.comparing.labels import (
 from initbench.errors import UnknownNameError
 
 _MOST_WORDS = 3  # of a name in a sentence; a longer one has a number
+_DIGITS = 4  # of a number in a name; where they do not distinguish two names, both are labels, which have all
 
 
 class Name(NamedTuple):
@@ -91,12 +92,23 @@ class Names:
 
 def short_names(labels: Labels, treatments: Iterable[str], workloads: Iterable[str]) -> Names:
     """Return the short names of treatments and workloads, given by labels that `labels` has made."""
-    treatment_names = {label: _treatment_name(labels, labels.treatments[label]) for label in dict.fromkeys(treatments)}
-    words, are_networks = _workload_words({label: labels.workloads[label] for label in dict.fromkeys(workloads)})
+    treatment_keys = {label: _rounded(labels.treatments[label]) for label in dict.fromkeys(treatments)}
+    workload_keys = {label: _rounded(labels.workloads[label]) for label in dict.fromkeys(workloads)}
+    treatment_names = {label: _treatment_name(labels, key) for label, key in treatment_keys.items()}
+    words, are_networks = _workload_words(workload_keys)
     workload_names = _numbered({label: Name(name, ", ".join(texts.values())) for label, (name, texts) in words.items()})
     details = {label: texts for label, (_, texts) in words.items() if workload_names[label].detail}
     noun = "network" if are_networks else "workload"
     return Names(_numbered(treatment_names), workload_names, noun, details)
+
+
+def _rounded(value: Any) -> Any:
+    """Return a key, a component or a value with numbers of `_DIGITS` digits."""
+    if isinstance(value, Component):
+        return Component(value.name, _rounded(value.arguments))
+    if isinstance(value, Key):
+        return Key({factor: _rounded(v) for factor, v in value.items()})
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _treatment_name(labels: Labels, key: Key) -> Name:

@@ -173,8 +173,8 @@ def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: VectorNorm = 
 
     ε has the sign of each entry of g, and no derivative is taken through it.
     """
-    # In place: with as many entries as parameters, new memory takes as long as the arithmetic. ±ε without `torch.where`,
-    # which takes twice as long.
+    # In place: with as many entries as parameters, new memory takes as long as the arithmetic. No `torch.where` for ±ε,
+    # because it takes twice as long.
     signed = (gradient >= 0).to(torch.get_default_dtype()).mul_(2 * eps).sub_(eps)
     damped = signed.to(gradient.dtype).add_(gradient)
     residual = (changed / damped).sub_(1)

@@ -44,6 +44,14 @@ def workloads(*keys):
     return [names.workload(label) for label in made]
 
 
+def test_a_number_has_four_digits_unless_that_makes_two_names_equal():
+    labels = Labels()
+    gains = (0.1 * 2**0.5, 0.3 * 2**0.5, 0.42426)
+    made = [labels.treatment(Key(of("initializer", "kaiming", gain=gain))) for gain in gains]
+    names = [name.text for name in short_names(labels, made, []).treatments.values()]
+    assert names == ["kaiming (gain 0.1414)", "kaiming[gain=0.4242640687119285]", "kaiming[gain=0.42426]"]
+
+
 NORM, RATE = ("initializer", "architecture.norm"), ("initializer", "architecture.norm", "recipe.lr")
 
 
