@@ -2,9 +2,9 @@
 
     python docs/scripts/pack_ledger.py runs/metainit-table1-twin docs/results/papers/metainit_table1.tar.xz
 
-Of each record the history of single steps is left out, which takes most of the room, unless the suite states a claim or
-a published number about the training loss over it. All else that claims are judged by is kept: metrics, those of the
-validation split too, measurements per layer, and what the initializer did to each tensor.
+Of each record the history of single steps without an evaluation is left out, which takes most of the room, unless the
+suite states a claim or a published number about the training loss over it. All else that claims are judged by is kept:
+metrics, those of the validation split too, measurements per layer, and what the initializer did to each tensor.
 
 To make the report of a packed ledger:
 
@@ -30,7 +30,7 @@ MOST_BYTES = 200_000_000
 
 
 def packed(record: dict[str, Any], *, steps: bool = False) -> dict[str, Any]:
-    """Return a record without what is long and no claim is judged by.
+    """Return a record without the steps between evaluations, which are long and by which no claim is judged.
 
     Args:
         record: as plain data.
@@ -38,7 +38,12 @@ def packed(record: dict[str, Any], *, steps: bool = False) -> dict[str, Any]:
     """
     if steps:
         return record
-    return record | {"history": [entry for entry in record["history"] if float(entry.get("epoch", 0)).is_integer()]}
+    return record | {"history": [entry for entry in record["history"] if _is_kept(entry)]}
+
+
+def _is_kept(entry: dict[str, Any]) -> bool:
+    """Return whether an entry of a history ends an epoch or has an evaluation."""
+    return float(entry.get("epoch", 0)).is_integer() or any(key.startswith(("test_", "validation_")) for key in entry)
 
 
 def reads_steps(folder: Path) -> bool:

@@ -121,6 +121,13 @@ def test_the_history_of_single_steps_is_kept_where_a_claim_is_about_it(script, t
     assert {len(record.history) for record in Ledger(packed(script, tmp_path / "run")).records()} == {steps}
 
 
+def test_evaluations_within_an_epoch_are_kept(script):
+    history = [{"step": step, "epoch": step / 100, "train_loss": 1.0} for step in range(1, 9)]
+    history[3] |= {"validation_loss": 2.0}
+    history[7] |= {"test_error": 0.5}
+    assert [entry["step"] for entry in script.packed({"history": history})["history"]] == [4, 8]
+
+
 def test_the_history_of_single_steps_is_kept_for_a_published_number_about_it(script, tmp_path):
     number = {"what": "loss", "where": "Figure 5", "value": 0.1, "of": A, "measure": "mean_train_loss"}
     write_suite(tmp_path / "run", [ASKED[0]], {"source": "a paper", "numbers": [number]})
