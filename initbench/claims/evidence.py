@@ -307,16 +307,16 @@ def _chosen(
 
 
 def _labelled(sides: Sequence[Sequence[Trial]], each: Sequence[str]) -> dict[str, list[list[Trial]]]:
-    """Return the trials of the sides by group; the label of a group has its values of the properties ``each``.
+    """Return the trials of the sides by group, in natural order of the labels.
 
-    A property that a trial lacks is left out of its label.
+    The label of a group has its values of the properties ``each``, without one that a trial lacks.
     """
     groups: dict[str, list[list[Trial]]] = {}
     for index, side in enumerate(sides):
         for trial in side:
             label = ", ".join(_text(key, trial.properties[key]) for key in each if key in trial.properties)
             groups.setdefault(label, [[] for _ in sides])[index].append(trial)
-    return groups
+    return dict(sorted(groups.items(), key=lambda item: natural(item[0])))
 
 
 def _text(key: str, value: Any) -> str:

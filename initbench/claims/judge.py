@@ -280,7 +280,7 @@ def _(criterion: RateRatio, group: Group) -> GroupVerdict:
     ratios = table[:, 0] if criterion.against is None else table[:, 0] / table[:, 1]
     met, is_known = _within(ratios, criterion), ~np.isnan(ratios)
     verdict = _by_seeds(criterion, met, ~met & is_known, ratios[is_known], "number")
-    return replace(verdict, estimate=verdict.estimate._replace(n=len(ratios)))
+    return replace(verdict, estimate=verdict.estimate._replace(n=len(ratios)).clipped(0, math.inf))
 
 
 def _rising(criterion: RateRatio, group: Group, table: NDArray[np.float64]) -> GroupVerdict:

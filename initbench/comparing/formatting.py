@@ -96,9 +96,13 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def natural(text: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts ``depth=16`` before ``depth=100``."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+# A number with decimals stands alone: `layers.2.10` has whole ones.
+_NUMBER = re.compile(r"((?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])|\d+)")
+
+
+def natural(text: str) -> list[tuple[float, str]]:
+    """Return a sort key that puts ``depth=16`` before ``depth=100``, and ``lr=0.05`` before ``lr=0.1``."""
+    return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(_NUMBER.split(text))]
 
 
 FILTERS: dict[str, Callable[..., str]] = {
