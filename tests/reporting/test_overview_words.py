@@ -149,7 +149,7 @@ def test_failures_share_a_sentence_if_claims_and_own_values_take_the_room():
         if {"untrained", "diverged"} <= f.map.states and f.lead
     ][:1]
     tune = SimpleNamespace(protocol="own", chosen=lambda *_: "each at its own rate", caution=list)
-    found = replace(found, claimed=say("One claim holds."), change=say("Own rates change little."))
+    found = replace(found, claimed=say("One claim holds."), tuned=say("Own rates change little."))
     found.results.tune = tune
     texts = check(overview_sentences(found))
     assert len(texts) == 5

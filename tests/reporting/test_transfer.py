@@ -8,7 +8,8 @@ import pytest
 from reports import sentences_of, table_of
 from tuned import RATES, noise, tuned_records, tuned_results
 
-from initbench.reporting.questions.transfer import transfer
+from initbench.reporting.questions.overview import overview
+from initbench.reporting.questions.transfer import main_transfer, transfer
 from initbench.reporting.sized_networks import sized_networks
 
 HEADS = {32: 2, 64: 4, 128: 8}
@@ -44,6 +45,18 @@ def test_the_exponent_of_a_planted_law():
     assert len(found.figures) == 1
 
 
+def test_the_first_screen_has_the_exponents_in_one_sentence():
+    results = tuned_results(records(lambda name, width: 0.03 * (1 if name == "mup" else 32 / width)))
+    sentence = main_transfer(results)
+    assert str(sentence) == (
+        "On gpt-2, the best rate is proportional to width to the power +0.00 with mup and −0.98 (−1.01 to −0.95) with "
+        "standard."
+    )
+    assert sentence.bold == ("gpt-2", "mup", "standard")
+    assert sentence in overview(results).sentences
+    assert main_transfer(tuned_results(records(lambda *_: 0.03, depths=(2, 4)))) is None
+
+
 def test_an_optimum_at_the_edge_asks_for_more_rates():
     results = tuned_results(records(lambda name, width: RATES[-1] * 5 if (name, width) == ("mup", 128) else 0.03))
     found = transfer(results)
@@ -52,6 +65,9 @@ def test_an_optimum_at_the_edge_asks_for_more_rates():
     [text] = [sentence for sentence in found.sentences if "rate tried" in str(sentence)]
     assert str(text).endswith("but in 3 of 9 searches it is the largest rate tried: try larger ones.")
     assert text.is_open
+    short = main_transfer(results)
+    assert str(short).endswith("; but in 3 of 18 searches it is the smallest or the largest rate tried.")
+    assert short.is_open
     assert "at_edge" in table_of(found, "transfer").frame
 
 

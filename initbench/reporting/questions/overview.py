@@ -18,6 +18,7 @@ from initbench.reporting.questions.claims import claims
 from initbench.reporting.questions.comparison import rank
 from initbench.reporting.questions.cost import initialization_costs
 from initbench.reporting.questions.protocols import main_change
+from initbench.reporting.questions.transfer import main_transfer
 from initbench.reporting.results import Results, as_results
 from initbench.reporting.sentence import Sentence, bold_names, named, say
 from initbench.reporting.sizes import outcome_words
@@ -68,7 +69,8 @@ class Overview:
         lead: who is better than whom; None if no difference is found.
         cost: of initialization; None if it is small.
         unknown: None if nothing of the kind is unknown.
-        change: the difference that own values make in a tuned suite; None if there is nothing to compare.
+        tuned: how the best rate depends on the size of the network, else the difference that own values make; None if
+            the suite tells neither.
         claimed: how many claims hold; None if the suite states none.
     """
 
@@ -77,7 +79,7 @@ class Overview:
     lead: Lead | None = None
     cost: Cost | None = None
     unknown: Unknown | None = None
-    change: Sentence | None = None
+    tuned: Sentence | None = None
     claimed: Sentence | None = None
 
     @property
@@ -133,7 +135,7 @@ def overview(results: Results | str | Path) -> Answer:
         lead,
         _most_expensive(results),
         _unknown(results, cells, ranks, lead),
-        main_change(results),
+        main_transfer(results) or main_change(results),
         None if claimed is None else claimed.sentences[0],
     )
     sentences = overview_sentences(facts)
@@ -192,7 +194,7 @@ def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead
 def overview_sentences(facts: Overview) -> list[Sentence]:
     """Return at most five sentences, the known before the unknown.
 
-    In this order: claims, who trains, who fails where, who leads, the change by own values, the cost of initializing,
+    In this order: claims, who trains, who fails where, who leads, what tuning shows, the cost of initializing,
     the unknown. If there is no room, the cost is left out, then the unknown; then failures share a sentence.
     """
     if not len(facts.results.judged):
@@ -217,12 +219,12 @@ def _if(sentence: Sentence | None) -> list[Sentence]:
 
 
 def _tuned(facts: Overview, *, has_lead: bool) -> list[Sentence]:
-    """Return at which values a tuned suite compares its treatments, unless the lead says so, and what these change."""
+    """Return at which values a tuned suite compares its treatments, unless the lead says so, and what tuning shows."""
     tune, terms = facts.results.tune, facts.results.terms
     if tune is None or not tune.protocol:
         return []
     compared = say("Compared: {which}.", which=tune.chosen(f"each {terms.treatment}", f"all {terms.treatment}s"))
-    return [*([] if has_lead else [compared]), *_if(facts.change), *tune.caution()]
+    return [*([] if has_lead else [compared]), *_if(facts.tuned), *tune.caution()]
 
 
 def _no_outcome(facts: Overview) -> Sentence:

@@ -18,7 +18,7 @@ from initbench.reporting.file_names import file_names
 from initbench.reporting.questions.line_figures import drawn, in_words
 from initbench.reporting.results import Results, as_results
 from initbench.reporting.searches import tries
-from initbench.reporting.sentence import Sentence, say
+from initbench.reporting.sentence import Sentence, joined, say
 from initbench.reporting.sized_networks import SizedNetwork, sized_networks
 from initbench.reporting.sizes import plain_words
 from initbench.reporting.tables import table_of
@@ -26,6 +26,7 @@ from initbench.statistics.intervals import Estimate
 from initbench.statistics.optima import Optimum, optimum, transfer_exponent
 from initbench.statistics.rates import best_at_rates
 
+_MOST_TOGETHER = 3  # exponents in one sentence
 _NOTE = (
     "At each seed, the best rate is the minimum of a parabola in log(rate) through the best rate tried and its "
     "neighbours. The exponent b of the best rate ∝ size^b is the mean over seeds of each seed’s slope, with its 95 % "
@@ -82,6 +83,33 @@ def transfer(results: Results | str | Path) -> Answer | None:
     return Answer("transfer", question, list(_sentences(facts.exponents, results)), tables, figures, left, facts)
 
 
+def main_transfer(results: Results) -> Sentence | None:
+    """Return the exponents in the one sentence of the first screen.
+
+    None if best rates are not known at several sizes, or if there are too many exponents for a sentence.
+    """
+    answer = transfer(results)
+    if answer is None:
+        return None
+    exponents: pd.DataFrame = answer.facts.exponents
+    sizes = exponents[["family", "size"]].drop_duplicates().itertuples(index=False)
+    (family, size), *others = map(tuple, sizes)
+    if others or len(exponents) > _MOST_TOGETHER:
+        return None
+    *first, last = [
+        say("{exponent} with {name!b}", exponent=_words(row), name=results.names.treatment(row["treatment"]))
+        for row in exponents.to_dict("records")
+    ]
+    at_edge, searches = exponents["at_edge"].sum(), exponents["searches"].sum()
+    edge = f"; but in {at_edge} of {searches} searches it is the smallest or the largest rate tried" if at_edge else ""
+    return say(
+        f"On {{family!b}}, the best rate is proportional to {size} to the power {{exponents}}{edge}.",
+        is_open=bool(at_edge),
+        family=short_names(results.labels, [], [family]).workload(family),
+        exponents=joined([joined(first, ", "), last], " and ") if first else last,
+    )
+
+
 def _optima(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]:
     every = best_at_rates(tries(results))
     for workload, size in network.sizes.items():
@@ -128,7 +156,7 @@ def _exponents(own: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
     for row in exponents.to_dict("records"):
         family, size = str(row["family"]), str(row["size"])
-        found = Estimate(row["exponent"], row["exponent_low"], row["exponent_high"], row["seeds"])
+        found = _estimate(row)
         if verb := {1: "grows", -1: "falls"}.get(found.side()):
             text = f"the best rate {verb} as {size} to the power {{exponent}}"
         else:
@@ -142,8 +170,16 @@ def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
             is_open=bool(row["at_edge"]) or not found.has_interval,
             family=short_names(results.labels, [], [family]).workload(family),
             name=results.names.treatment(row["treatment"]),
-            exponent=plain_words(found, "{:+.2f}"),
+            exponent=_words(row),
         )
+
+
+def _estimate(row: Mapping[Hashable, Any]) -> Estimate:
+    return Estimate(row["exponent"], row["exponent_low"], row["exponent_high"], row["seeds"])
+
+
+def _words(row: Mapping[Hashable, Any]) -> str:
+    return plain_words(_estimate(row), "{:+.2f}")
 
 
 def _place(row: Mapping[Any, Any]) -> str:
