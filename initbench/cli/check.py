@@ -71,7 +71,7 @@ def check(
     """Say whether a model starts sane: signals and gradients over depth, dead units, loss, without training.
 
     One sentence for the model as built, or for each --initializer: healthy, vanishing, exploding, dead, collapsed,
-    chaotic, not_finite or loss_above_chance. The verdicts rank no initializer.
+    chaotic, not_finite or loss_above_chance. The verdicts do not rank initializers.
     """
     load_plugins(plugin)
     if width is not None:
