@@ -69,7 +69,7 @@ class Overview:
         lead: who is better than whom; None if no difference is found.
         cost: of initialization; None if it is small.
         unknown: None if nothing of the kind is unknown.
-        tuned: how the best rate depends on the size of the network, else the difference that own values make; None if
+        tuned: the difference that own values make, else how the best rate depends on the size of the network; None if
             the suite tells neither.
         claimed: how many claims hold; None if the suite states none.
     """
@@ -135,7 +135,7 @@ def overview(results: Results | str | Path) -> Answer:
         lead,
         _most_expensive(results),
         _unknown(results, cells, ranks, lead),
-        main_transfer(results) or main_change(results),
+        main_change(results) or main_transfer(results),
         None if claimed is None else claimed.sentences[0],
     )
     sentences = overview_sentences(facts)
