@@ -58,9 +58,7 @@ def tuner_steps(results: Results | str | Path, *, probe: str = "", workload: str
         return None
     facts = pd.DataFrame(rows, columns=_COLUMNS)
     # The tuners' names do not have their numbers of steps.
-    names = Names(
-        short_names(results.labels, facts["treatment"], []).treatments, results.names.workloads, results.names.noun
-    )
+    names = replace(results.names, treatments=short_names(results.labels, facts["treatment"], []).treatments)
     sentences = [_sentence(own, names) for _, own in facts.groupby(_COLUMNS[:3], sort=False)]
     table = replace(table_of(results, "tuner_steps", "By the tuner’s steps", facts, _SHOWN), names=names)
     figures = list(_figures(facts, names, sentences, results))
