@@ -4,7 +4,7 @@
 
 Of each record the history of single steps without an evaluation is left out, which takes most of the room, unless the
 suite states a claim or a published number about the training loss over it. All else that claims are judged by is kept:
-metrics, those of the validation split too, measurements per layer, and what the initializer did to each tensor.
+metrics on the validation and the test split, measurements per layer, and what the initializer did to each tensor.
 
 To make the report of a packed ledger:
 
