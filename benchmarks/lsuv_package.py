@@ -47,7 +47,7 @@ def initbench_lsuv(start: nn.Module, inputs: Tensor) -> nn.Module:
 def package_lsuv(package: Callable[..., Any], start: nn.Module, inputs: Tensor) -> nn.Module:
     """Return a copy of a network with weights scaled by the package."""
     model = deepcopy(start)
-    package(model, inputs, do_orthonorm=False, verbose=False)
+    package(model, inputs, do_orthonorm=False, verbose=False, device=inputs.device)
     return model
 
 

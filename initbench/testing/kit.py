@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from initbench.arguments import show, types_of
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.initializers.record import Event, changes, describe
-from initbench.testing.models import CONVOLUTIONS
 from initbench.testing.subject import PARTS, Run, Subject
 
 Property = Callable[[Subject], Iterator[str]]
@@ -35,11 +34,11 @@ def keeps_dtype_device_and_layout(subject: Subject) -> Iterator[str]:
     """Every parameter keeps its dtype, device, shape and memory format; also on a GPU if there is one."""
     yield from _changed_alone(subject, "kinds")
     gpu = torch.accelerator.current_accelerator(check_available=True)
-    if gpu is not None and CONVOLUTIONS in subject.cases:
-        run = subject.apply(CONVOLUTIONS, to=gpu)
-        if run.error is not None:
-            yield f"raises {type(run.error).__name__} on a GPU: {run.error}"
-        found = run.changed("kinds")
+    for run in () if gpu is None else subject.runs:
+        moved = subject.apply(run.case, to=gpu)
+        if moved.error is not None:
+            yield f"raises {type(moved.error).__name__} on a GPU: {moved.error} (model {run.case.name})"
+        found = moved.changed("kinds")
         if found is not None:
             yield found
 

@@ -55,6 +55,15 @@ def test_a_flaw_is_found_by_one_check_alone(flaw):
     assert str(raised.value) == message
 
 
+@pytest.mark.parametrize("name", ["xavier", "gpt2"])
+def test_on_a_gpu_the_models_are_those_that_the_initializer_accepts(name, monkeypatch):
+    """Without a GPU, the CPU stands for one."""
+    asked = []
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda **_: asked.append(name) or torch.device("cpu"))
+    check_initializer(name)
+    assert asked
+
+
 def test_every_property_has_a_flaw_that_only_it_finds():
     assert {flaw.property for flaw in FLAWS} == {check.__name__ for check in PROPERTIES}
 
