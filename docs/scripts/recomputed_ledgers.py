@@ -212,7 +212,8 @@ def _swish_fails(t: Trials) -> str:
 
 
 def _swish_trains(t: Trials) -> str:
-    swish, relu = (trials_of(t, start="metainit", activation=name) for name in ("swish", "relu"))
+    tuned = trials_of(t, start="metainit")
+    swish, relu = (best_trials(trials_of(tuned, activation=name)) for name in ("swish", "relu"))
     ahead = every(ahead_by(swish, trials_of(t, start="delta_orthogonal", activation="swish"), 0.1))
     return decide(ahead and equal_within(swish, relu, 0.03), all_at_chance(swish, 0.6))
 
@@ -483,6 +484,7 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("metainit_table1", "metainit-t1-metainit-lowers-gq-everywhere"): _quotient_falls,
     ("metainit_table2", "metainit-t2-swish-deltaorth-fails"): _swish_fails,
     ("metainit_table2", "metainit-t2-swish-metainit-trains"): _swish_trains,
+    ("metainit_swish", "metainit-t2-swish-metainit-trains"): _swish_trains,
     ("skipinit_depth", "skipinit-bn-1000-2-trains-by-small-branches"): _branch_norm_trains,
     ("skipinit_depth", "skipinit-stable-forward-signal-not-sufficient"): _stable_signal,
     ("skipinit_failures", "skipinit-bn-before-softmax-fails-at-1000"): _fails_at_1000(norm_placement="final"),
