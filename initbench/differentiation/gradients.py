@@ -115,8 +115,12 @@ def vector_products(
 
 def flatten(tensors: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> Tensor:
     """Return tensors as one vector, with zeros for None."""
-    pairs = zip(tensors, parameters, strict=True)
-    return torch.cat([(torch.zeros_like(p) if t is None else t).flatten() for t, p in pairs])
+    return torch.cat([tensor.flatten() for tensor in filled(tensors, parameters)])
+
+
+def filled(tensors: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Return tensors with zeros for None."""
+    return [torch.zeros_like(p) if t is None else t for t, p in zip(tensors, parameters, strict=True)]
 
 
 def unflatten(vector: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:

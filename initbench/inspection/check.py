@@ -383,7 +383,9 @@ def gradient_quotient_of(model: nn.Module, pairs: Pairs, objective: Objective, s
             losses = losses_of(model, batch, objective.function(seed), None)
             value, gradients = quotient_and_gradients(model, losses, over, _EPSILON)
             # One tensor at a time: a vector of all entries costs more than its count. Unused parameters count as zeros.
-            large = sum(int((gradient.abs() >= _EPSILON).sum()) for gradient in gradients if gradient is not None)
+            large = sum(
+                int(torch.count_nonzero(gradient.abs() >= _EPSILON)) for gradient in gradients if gradient is not None
+            )
             fraction = 1 - large / sum(parameter.numel() for parameter in over)
             # The floor, one more pass over all entries, matters only if most of them are below ε.
             floor = float(epsilon_floor(flatten(gradients, over))) if fraction > 0.5 else 0.0

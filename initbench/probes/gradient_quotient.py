@@ -21,6 +21,7 @@ from initbench.arguments import check_count, check_optional_count, check_positiv
 from initbench.differentiation.gradients import (
     accumulated,
     check_parameters,
+    filled,
     flatten,
     forward_at,
     hessian_products,
@@ -137,13 +138,16 @@ def quotient_and_gradients(
         return micro_batched_quotient(model, losses, parameters, quotient, exact=method == "exact")
     loss_of = losses[0]
     gradients = loss_gradients(loss_of(model), parameters, create_graph=method == "exact" or torch.is_grad_enabled())
-    g = flatten(gradients, parameters)
-    if method == "exact":
-        products = hessian_products(gradients, parameters, create_graph=torch.is_grad_enabled())
-        changed = g - flatten(products, parameters)
-    else:
+    if method == "finite_difference":
         changed = _gradient_after_step(model, loss_of, parameters, gradients)
-    return _quotient(g, changed, eps, norm), gradients
+        return _quotient(flatten(gradients, parameters), changed, eps, norm), gradients
+    products = hessian_products(gradients, parameters, create_graph=torch.is_grad_enabled())
+    if torch.is_grad_enabled():
+        g = flatten(gradients, parameters)
+        return _quotient(g, g - flatten(products, parameters), eps, norm), gradients
+    # The same numbers, tensor by tensor: each stays in the processor's cache.
+    pairs = zip(filled(gradients, parameters), filled(products, parameters), strict=True)
+    return _length(torch.cat([_residual(g, g - product, eps).flatten() for g, product in pairs]), norm), gradients
 
 
 def fraction_below_epsilon(gradient: Tensor, eps: float = 1e-5) -> Tensor:
@@ -169,15 +173,21 @@ def is_saturated(value: float, fraction_below_epsilon: float, epsilon_floor: flo
 
 
 def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: VectorNorm = "l1") -> Tensor:
-    """Return 1/N ‖changed / (g + ε) − 1‖, 0-dim, where `changed` is g − Hg or the gradient after a step.
+    """Return 1/N ‖changed / (g + ε) − 1‖, 0-dim, where `changed` is g − Hg or the gradient after a step."""
+    return _length(_residual(gradient, changed, eps), norm)
 
-    ε has the sign of each entry of g, and no derivative is taken through it.
-    """
+
+def _residual(gradient: Tensor, changed: Tensor, eps: float) -> Tensor:
+    """Return changed / (g + ε) − 1; ε has the sign of each entry of g, and no derivative is taken through it."""
     # In place: with as many entries as parameters, new memory takes as long as the arithmetic. No `torch.where` for ±ε,
     # because it takes twice as long.
     signed = (gradient >= 0).to(torch.get_default_dtype()).mul_(2 * eps).sub_(eps)
     damped = signed.to(gradient.dtype).add_(gradient)
-    residual = (changed / damped).sub_(1)
+    return (changed / damped).sub_(1)
+
+
+def _length(residual: Tensor, norm: VectorNorm) -> Tensor:
+    """Return 1/N ‖residual‖, 0-dim."""
     if norm == "l1":
         return residual.abs().mean()
     if norm == "l2":
