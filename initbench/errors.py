@@ -48,8 +48,8 @@ class SuiteError(InitbenchError):
         self.problem, self.where, self.line, self.key = problem, where, line, key
 
     def __str__(self) -> str:
-        place = self.where if self.line is None else f"{self.where}:{self.line}"
-        return ": ".join(part for part in (place, self.key, self.problem) if part)
+        location = self.where if self.line is None else f"{self.where}:{self.line}"
+        return ": ".join(part for part in (location, self.key, self.problem) if part)
 
 
 class InitializationError(InitbenchError):

@@ -32,12 +32,12 @@ def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
     A file that does not exist, is not regular or is too large raises an OSError whose `strerror` says which; a path
     with a null character raises a ValueError.
     """
-    found = os.stat(path)  # noqa: PTH116  # also accepts a text
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+    status = os.stat(path)  # noqa: PTH116  # also accepts a text
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise OSError(errno.EINVAL, f"is {kind}, not a file", str(path))
-    if found.st_size > most_bytes:
-        raise OSError(errno.EFBIG, f"has {found.st_size:,} bytes, more than the limit of {most_bytes:,}", str(path))
+    if status.st_size > most_bytes:
+        raise OSError(errno.EFBIG, f"has {status.st_size:,} bytes, more than the limit of {most_bytes:,}", str(path))
 
 
 def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:

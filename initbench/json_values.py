@@ -20,10 +20,10 @@ def _convert(value: Any, reasons: list[str]) -> Any:
     if isinstance(value, Mapping):
         converted: dict[str, Any] = {}
         for key, item in value.items():
-            own: list[str] = []
-            converted[str(key)] = _convert(item, own)
-            if own:
-                converted[f"{key}_reason"] = ", ".join(dict.fromkeys(own))
+            item_reasons: list[str] = []
+            converted[str(key)] = _convert(item, item_reasons)
+            if item_reasons:
+                converted[f"{key}_reason"] = ", ".join(dict.fromkeys(item_reasons))
         return converted
     if isinstance(value, list | tuple):
         return [_convert(item, reasons) for item in value]

@@ -55,8 +55,8 @@ def read_file(path: str | Path) -> PluginFile:
     """Read a plug-in file without importing it; an InitbenchError says why it cannot be read."""
 
     def error(problem: str, line: int | None) -> InitbenchError:
-        place = path if line is None else f"{path}:{line}"
-        return InitbenchError(f"--plugin {place}: {problem}")
+        location = path if line is None else f"{path}:{line}"
+        return InitbenchError(f"--plugin {location}: {problem}")
 
     return PluginFile(str(path), read_text(path, "*.py", error))
 

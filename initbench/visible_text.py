@@ -16,7 +16,7 @@ def visible(text: str, keep: str = "") -> str:
     r"""Return a text with invisible characters, except those in `keep`, as Python escapes them: ``\x1b``."""
     if text.isprintable():  # none of those characters is, and this is much faster
         return text
-    return _INVISIBLE.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
+    return _INVISIBLE.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
 
 
 def cut(text: str, most: int) -> str:

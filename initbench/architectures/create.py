@@ -59,11 +59,11 @@ def create_model(
     known = scheme_names(component)
     if scheme not in known:
         raise InitbenchError(f"scheme: unknown scheme {scheme!r}{nearest(scheme, known)}")
-    own = checked_arguments(component, scheme, scheme_arguments or {})
+    scheme_arguments = checked_arguments(component, scheme, scheme_arguments or {})
     # Besides the CPU's generator, only the default device's: touching another GPU's would start a context there.
     with random_state.forked(torch.get_default_device(), seed=derive_seed(seed, "weights", "construction")):
         resolved, inputs = component.resolve(arguments), inputs or Inputs(tuple(input_shape))
-        return build_model(component, resolved, inputs, num_classes, scheme, own)
+        return build_model(component, resolved, inputs, num_classes, scheme, scheme_arguments)
 
 
 def build_model(

@@ -58,9 +58,9 @@ def check_claims(
     for key, criterion in criteria:
         yield from _unknown_properties(key, criterion, seen)
     conditions = [
-        ((*key, *place), condition, criterion.each, criterion.varies)
+        ((*key, *path), condition, criterion.each, criterion.varies)
         for key, criterion in criteria
-        for place, condition in criterion.selectors.items()
+        for path, condition in criterion.selectors.items()
     ]
     conditions += [((*key, "of"), number.of, [], ()) for key, number in numbers]
     for key, condition, each, varies in conditions:
@@ -88,9 +88,9 @@ def _unknown_properties(key: Key, criterion: Criterion, seen: Seen) -> Iterator[
     named["best_over",] = criterion.best_over
     if isinstance(criterion, RateRatio):
         named |= {("rate",): criterion.rate, ("rises_with",): criterion.rises_with}
-    for place, name in named.items():
+    for path, name in named.items():
         if name is not None and not seen.of(name):
-            yield (*key, *place), f"no trial has {dotted((name,))}{nearest(name, seen.keys())}"
+            yield (*key, *path), f"no trial has {dotted((name,))}{nearest(name, seen.keys())}"
 
 
 def _several_at_a_seed(

@@ -52,7 +52,7 @@ def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
     for indices in members.values():
         first, trials = shown[indices[0]], [shown[index] for index in indices]
         described = [trial for trial in trials if trial.id]
-        ids = [*dict.fromkeys(own.id for trial in described for own in of_trial.get(trial.id, [trial]))]
+        ids = [*dict.fromkeys(spec.id for trial in described for spec in of_trial.get(trial.id, [trial]))]
         cells.append(
             {
                 "cell": first.cell if first.id else None,
@@ -87,7 +87,7 @@ def crossed_fields(trials: Sequence[TrialSpec]) -> list[str]:
         for name, value in trial.recipe:
             if f"recipe.{name}" not in trial.set_by_rules:
                 values[name].add(value)
-    return [name for name, found in values.items() if len(found) > 1]
+    return [name for name, levels in values.items() if len(levels) > 1]
 
 
 def _value(trial: TrialSpec, key: str) -> Any:
@@ -104,8 +104,8 @@ def _incompatible(plan: Plan) -> list[dict[str, str]]:
     pairs = [pair.spec for pair in plan.incompatible]
     labels = _labels([*pairs, *plan.trials, *_waiting(plan), *plan.unselected])[: len(pairs)]
     return [
-        {"architecture": found["architecture"]}
-        | ({} if pair.blames is None else {pair.blames: found[pair.blames]})
+        {"architecture": labelled["architecture"]}
+        | ({} if pair.blames is None else {pair.blames: labelled[pair.blames]})
         | {"reason": pair.reason}
-        for found, pair in zip(labels, plan.incompatible, strict=True)
+        for labelled, pair in zip(labels, plan.incompatible, strict=True)
     ]

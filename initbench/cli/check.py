@@ -94,10 +94,10 @@ def check(
         source = model_source(
             model, arguments_of(arguments), inputs=dataset.inputs, outputs=dataset.outputs, weights=weights
         )
-    found = check_model(source, initializers=initializers, seeds=seeds, outputs=classes, data=data)
-    write_page(html, model, found)
-    print_json(found.to_json()) if json else _print(found)
-    if kinds & found.kinds:
+    check = check_model(source, initializers=initializers, seeds=seeds, outputs=classes, data=data)
+    write_page(html, model, check)
+    print_json(check.to_json()) if json else _print(check)
+    if kinds & check.kinds:
         raise typer.Exit(1)
 
 
@@ -124,15 +124,15 @@ _HEADINGS = (
 )
 
 
-def _print(found: Check) -> None:
+def _print(check: Check) -> None:
     from rich.table import Table
 
     out = console()
-    for row in found.rows:
+    for row in check.rows:
         out.print(str(row), style=None if row.verdict and row.verdict.kind == "healthy" else "bold", markup=False)
         for note in row.notes:
             out.print(f"  {note}", style="dim", markup=False)
-    judged = [row for row in found.rows if row.verdict is not None]
+    judged = [row for row in check.rows if row.verdict is not None]
     if not judged:
         return
     table = Table(*_HEADINGS, box=None, header_style="dim")
@@ -140,9 +140,9 @@ def _print(found: Check) -> None:
         table.add_row(*_cells(row))
     out.print()
     out.print(table)
-    noise = "random inputs" if found.data is None else found.data
-    loss = "a random projection of the outputs" if found.objective == "projection" else f"the loss of {found.objective}"
-    out.print(f"\nOn {noise} ({found.inputs}); gradients are those of {loss}.", style="dim", markup=False)
+    noise = "random inputs" if check.data is None else check.data
+    loss = "a random projection of the outputs" if check.objective == "projection" else f"the loss of {check.objective}"
+    out.print(f"\nOn {noise} ({check.inputs}); gradients are those of {loss}.", style="dim", markup=False)
 
 
 def _cells(row: Row) -> list[str]:
@@ -188,21 +188,21 @@ def sparkline(values: Sequence[float | None]) -> str:
     )
 
 
-def _print_widths(found: Widths) -> None:
+def _print_widths(scaling: Widths) -> None:
     from rich.table import Table
 
     out = console()
-    for row in found.rows:
+    for row in scaling.rows:
         out.print(f"{row.layer}: the update {row.sentence}", markup=False)
-    headings = ("layer", "exponent at the start", "exponent of the update", *map(str, found.widths))
+    headings = ("layer", "exponent at the start", "exponent of the update", *map(str, scaling.widths))
     table = Table(*headings, box=None, header_style="dim")
-    for row in found.rows:
+    for row in scaling.rows:
         table.add_row(row.layer, _number(row.activation), _number(row.update), *map(_number, row.updates))
     out.print()
     out.print(table)
-    steps = "1 step" if found.steps == 1 else f"{found.steps} steps"
-    how = f"{steps} of {found.optimizer} at {found.lr:g}, {found.seeds} seeds"
-    expected = "0, 1 and 1 to 1.5" if found.optimizer == "adam" else "-0.5, 0.5 and 1"
+    steps = "1 step" if scaling.steps == 1 else f"{scaling.steps} steps"
+    how = f"{steps} of {scaling.optimizer} at {scaling.lr:g}, {scaling.seeds} seeds"
+    expected = "0, 1 and 1 to 1.5" if scaling.optimizer == "adam" else "-0.5, 0.5 and 1"
     out.print(
         f"\n{how}. On the right: the change's root mean square.\nExpected at the first step of the standard "
         f"parametrization: {expected} for the first layer, later ones and logits; 0 for muP.",

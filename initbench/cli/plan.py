@@ -156,9 +156,9 @@ def _print(summary: dict[str, Any]) -> None:
         out.print(_tuned(summary["tune"]), markup=False)
     for line in _incompatible_lines(summary["incompatible"]):
         out.print(line, style="yellow", markup=False)
-    for found in summary["undescribed"]:
-        waiting = counted(found["trials"], "trial")
-        line = f"the ids of {waiting} on {found['dataset']} are not known yet: {found['reason']}"
+    for group in summary["undescribed"]:
+        waiting = counted(group["trials"], "trial")
+        line = f"the ids of {waiting} on {group['dataset']} are not known yet: {group['reason']}"
         out.print(line, style="yellow", markup=False)
     total, missing = summary["trials"], summary["missing"]
     excluded = f", {summary['excluded']} excluded" if summary["excluded"] else ""
@@ -173,8 +173,8 @@ def _print(summary: dict[str, Any]) -> None:
 
 def _tuned(tune: Mapping[str, Any]) -> str:
     keys = [
-        f"{key} ({_pairs(own) if isinstance(own, dict) else ', '.join(map(str, own))})"
-        for key, own in tune["keys"].items()
+        f"{key} ({_pairs(values) if isinstance(values, dict) else ', '.join(map(str, values))})"
+        for key, values in tune["keys"].items()
     ]
     who = "once for all seeds" if tune["search"] == "once" else "for each seed"
     at = {"recipe": "as written", "shared": "at the rate that its workload shares", "own": "at its own best"}
@@ -192,9 +192,9 @@ def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
         ]
         by_reason[pair["reason"]].append(pair["architecture"] + "".join(others))
     lines = []
-    for reason, found in by_reason.items():
-        more = f"; and {len(found) - _MOST_PAIRS} more" if len(found) > _MOST_PAIRS else ""
-        lines.append(f"incompatible: {'; '.join(found[:_MOST_PAIRS])}{more}: {reason}")
+    for reason, texts in by_reason.items():
+        more = f"; and {len(texts) - _MOST_PAIRS} more" if len(texts) > _MOST_PAIRS else ""
+        lines.append(f"incompatible: {'; '.join(texts[:_MOST_PAIRS])}{more}: {reason}")
     return lines
 
 

@@ -30,7 +30,7 @@ from initbench.tasks import find_task
 
 def plan_power(
     plan: Plan,
-    own_folder: Path,
+    suite_folder: Path,
     pilot: Path | None,
     seed_deviation: float | None,
     difference: float,
@@ -38,7 +38,7 @@ def plan_power(
 ) -> dict[str, Any]:
     """Return the data that `--power` prints: the spread, its source, and the differences that can be detected with it.
 
-    Without a `pilot`, the ledger of `own_folder` is used; `seed_deviation`, the standard deviation of the outcome
+    Without a `pilot`, the ledger of `suite_folder` is used; `seed_deviation`, the standard deviation of the outcome
     between seeds, replaces both. It and `difference` are in the unit of stored outcomes: an error is a fraction.
     """
     metric = _metric(plan)
@@ -47,20 +47,20 @@ def plan_power(
             raise InitbenchError(f"{option} is a fraction (0.01 is one point) and must be below 1, got {value:g}")
     if not difference > 0:
         raise InitbenchError(f"--difference must be positive, got {difference}")
-    spread, source = _spread(own_folder, pilot, seed_deviation, plan, compare)
+    spread, source = _spread(suite_folder, pilot, seed_deviation, plan, compare)
     treatments: dict[Key, set[Key]] = defaultdict(set)
     seeds: dict[tuple[Key, Key], set[int]] = defaultdict(set)
-    for place in standings([trial.model_dump(mode="json") for trial in plan.trials], compare):
-        treatments[place.workload].add(place.treatment)
-        seeds[place.workload, place.treatment].add(plan.trials[place.trial].seed)
-    count = min((len(found) for found in seeds.values()), default=0)
-    most = max((len(found) for found in treatments.values()), default=0)
+    for standing in standings([trial.model_dump(mode="json") for trial in plan.trials], compare):
+        treatments[standing.workload].add(standing.treatment)
+        seeds[standing.workload, standing.treatment].add(plan.trials[standing.trial].seed)
+    count = min((len(cell_seeds) for cell_seeds in seeds.values()), default=0)
+    most = max((len(compared) for compared in treatments.values()), default=0)
     comparisons = max(1, most * (most - 1) // 2)
-    suite = max(2, most), max(1, sum(len(found) > 1 for found in treatments.values()))
+    suite = max(2, most), max(1, sum(len(compared) > 1 for compared in treatments.values()))
     named, any_pair = (
         (planning_spread(spread.difference, spread.degrees_of_freedom, m), m, *suite) for m in (1, comparisons)
     )
-    found = {
+    power = {
         "metric": metric.to_json(),
         "source": source,
         "seed_difference_deviation": spread.difference,
@@ -78,7 +78,7 @@ def plan_power(
         "few_seeds_needed_all_pairs": few_seeds_needed(difference, *any_pair),
         "detectable_correlation": detectable_correlation(most),
     }
-    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in found.items()}
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in power.items()}
 
 
 def power_sentences(power: dict[str, Any]) -> list[str]:
@@ -127,7 +127,7 @@ def _metric(plan: Plan) -> Metric:
 
 
 def _spread(
-    own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
+    suite_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
     metric = _metric(plan)
     if seed_deviation is not None:
@@ -138,7 +138,7 @@ def _spread(
             return stated_spread(seed_deviation), f"from a stated {stated} for each treatment"
         except ValueError as error:
             raise InitbenchError(f"--seed-deviation: {error}") from error
-    folder = own_folder if pilot is None else pilot
+    folder = suite_folder if pilot is None else pilot
     if pilot is None and not (folder / "trials").is_dir():
         raise InitbenchError(
             f"--power needs the spread between seeds, and {folder} has no trials: "
@@ -151,8 +151,8 @@ def _spread(
     others = [r for r in records if has_outcome(r) and (r.task["name"], outcome_key(r)) not in known]
     if others:
         titles = {f"{outcome_metric(record).title} ({record.task['name']})" for record in others}
-        own = f"{metric.title} ({', '.join(sorted(task for task, _ in known))})"
-        raise InitbenchError(f"{folder}: a pilot of {', '.join(sorted(titles))} says nothing about the {own}")
+        planned = f"{metric.title} ({', '.join(sorted(task for task, _ in known))})"
+        raise InitbenchError(f"{folder}: a pilot of {', '.join(sorted(titles))} says nothing about the {planned}")
     try:
         frames = results_frames(records, compare)
     except InitbenchError as error:

@@ -57,9 +57,9 @@ def read_request(
         raise SuiteError(f"{error.problem}; is a --plugin missing?", error.where, error.line, error.key) from error
     descriptions = describe_datasets(suite)
 
-    def replan(found: Mapping[str, Searched]) -> Plan:
+    def replan(results: Mapping[str, Searched]) -> Plan:
         to_plan = replace(suite, search=None) if smoke else suite
-        return plan(to_plan, only or [], descriptions=descriptions, found=found)
+        return plan(to_plan, only or [], descriptions=descriptions, results=results)
 
     planned = replan({})
     if smoke:

@@ -31,10 +31,10 @@ def properties(
         parts: the properties of its components and of its recipe, by their complete names.
     """
     # An architecture's argument that is called `seed` or `scheme` has only its dotted name.
-    found = {**architecture, **scheme, "seed": seed}
+    values = {**architecture, **scheme, "seed": seed}
     for part in parts:
-        found |= part
-    return found
+        values |= part
+    return values
 
 
 def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,14 +47,14 @@ def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def component_properties(kind: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of a component: its name, its arguments, and the properties of components among these."""
-    found: dict[str, Any] = {kind: name}
+    values: dict[str, Any] = {kind: name}
     for argument, value in arguments.items():
         key = f"{kind}.{argument}"
         if isinstance(value, Mapping) and is_component(value):
-            found |= component_properties(key, value["name"], value["arguments"])
+            values |= component_properties(key, value["name"], value["arguments"])
         else:
-            found[key] = value
-    return found
+            values[key] = value
+    return values
 
 
 def kind_of(key: str) -> str:
@@ -79,10 +79,10 @@ class Matcher:
         self.condition = condition
         self.ever = False
 
-    def __call__(self, found: Mapping[str, Any]) -> bool:
+    def __call__(self, trial: Mapping[str, Any]) -> bool:
         """Return whether a trial with these `properties` meets every key of the condition."""
         met = all(
-            key in found and any(_equal(value, found[key]) for value in _values(wanted))
+            key in trial and any(_equal(value, trial[key]) for value in _values(wanted))
             for key, wanted in self.condition.items()
         )
         self.ever = self.ever or met
@@ -116,8 +116,8 @@ class Seen:
     def __init__(self) -> None:
         self._values: dict[str, dict[str, Any]] = {}
 
-    def add(self, found: Mapping[str, Any]) -> None:
-        for key, value in found.items():
+    def add(self, trial: Mapping[str, Any]) -> None:
+        for key, value in trial.items():
             self._values.setdefault(key, {}).setdefault(repr(value), value)
 
     def keys(self) -> list[str]:
@@ -131,9 +131,9 @@ def _values(wanted: Any) -> list[Any]:
     return wanted if isinstance(wanted, list) else [wanted]
 
 
-def _equal(wanted: Any, found: Any) -> bool:
-    found = list(found) if isinstance(found, tuple) else found
-    return bool(isinstance(wanted, bool) == isinstance(found, bool) and wanted == found)
+def _equal(wanted: Any, actual: Any) -> bool:
+    actual = list(actual) if isinstance(actual, tuple) else actual
+    return bool(isinstance(wanted, bool) == isinstance(actual, bool) and wanted == actual)
 
 
 def _instead(value: Any, others: list[Any]) -> str:

@@ -40,20 +40,20 @@ def shown_components(
     ignored = ignore if ignore is not None else [()] * len(components)
     nested = nested_components(components)
     # If some have a component and others null, null means that there is none, and is not shown.
-    inner = {(c["name"], argument) for c, own in zip(components, nested, strict=True) for argument in own}
+    inner = {(c["name"], argument) for c, parts in zip(components, nested, strict=True) for argument in parts}
     arguments: dict[str, list[Key]] = defaultdict(list)
     for component, skip in zip(components, ignored, strict=True):
         arguments[component["name"]].append(Key(component["arguments"]).without(*skip))
-    told_apart = {name: {*always, *varying(own)} for name, own in arguments.items()}
+    told_apart = {name: {*always, *varying(keys)} for name, keys in arguments.items()}
     shown = []
-    for component, skip, own in zip(components, ignored, nested, strict=True):
+    for component, skip, parts in zip(components, ignored, nested, strict=True):
         name = component["name"]
         plain = {
             argument
             for argument in component["arguments"]
             if argument in told_apart[name] and argument not in skip and (name, argument) not in inner
         }
-        values = {a: own.get(a, value) for a, value in component["arguments"].items() if a in own or a in plain}
+        values = {a: parts.get(a, value) for a, value in component["arguments"].items() if a in parts or a in plain}
         shown.append(Component(name, Key(values)))
     return shown
 
@@ -64,9 +64,9 @@ def nested_components(components: Sequence[Mapping[str, Any]]) -> list[dict[str,
     They are distinguished from one another, not from the same component at the top level.
     """
     nested = [{key: value for key, value in c["arguments"].items() if is_component(value)} for c in components]
-    every = [value for own in nested for value in own.values()]
+    every = [value for parts in nested for value in parts.values()]
     shown = iter(shown_components(every) if every else ())
-    return [{key: next(shown) for key in own} for own in nested]
+    return [{key: next(shown) for key in parts} for parts in nested]
 
 
 def component_label(component: Component) -> str:
@@ -176,7 +176,7 @@ class Labels:
                 yield []
 
     def _texts(self, key: Key) -> list[str]:
-        return [", ".join(factor_text(name, value) for name, value in own) for own in self.factors(key)]
+        return [", ".join(factor_text(name, value) for name, value in row) for row in self.factors(key)]
 
     @staticmethod
     def _braces(key: Key) -> str:
@@ -235,13 +235,13 @@ def same_names(datasets: Iterable[Mapping[str, Any]]) -> dict[str, dict[str | No
     Args:
         datasets: as in a trial record's spec.
     """
-    found: dict[str, dict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
+    by_name: dict[str, dict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
     for dataset in datasets:
-        found[dataset["name"]][repr(sorted(dataset["arguments"].items()))].add(dataset.get("content"))
+        by_name[dataset["name"]][repr(sorted(dataset["arguments"].items()))].add(dataset.get("content"))
     return {
-        name: _short({content for own in alike.values() for content in own})
-        for name, alike in found.items()
-        if any(len(own) > 1 for own in alike.values())
+        name: _short({content for contents in alike.values() for content in contents})
+        for name, alike in by_name.items()
+        if any(len(contents) > 1 for contents in alike.values())
     }
 
 

@@ -61,40 +61,40 @@ def trial_metrics(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[
 
 def described_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
     """Return every metric that a record's task describes, by its key, without the chance level."""
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for record in _one_of_each_task(sorted(records, key=lambda record: record.id)):
         for key, data in record.task.get("metrics", {}).items():
-            if key not in found:
-                found[key] = _plain(Metric.from_json(data))
-    return found
+            if key not in metrics:
+                metrics[key] = _plain(Metric.from_json(data))
+    return metrics
 
 
 def metrics_by_task(records: Sequence[TrialRecord], key: str) -> dict[Metric, set[str]]:
     """Return each metric under a key with its tasks, because two tasks may have different ones."""
-    found: dict[Metric, set[str]] = defaultdict(set)
+    tasks: dict[Metric, set[str]] = defaultdict(set)
     for record in _one_of_each_task(records):
         if key in record.task.get("metrics", {}):
-            found[_plain(Metric.from_json(record.task["metrics"][key]))].add(record.task["name"])
-    return dict(sorted(found.items(), key=lambda item: min(item[1])))
+            tasks[_plain(Metric.from_json(record.task["metrics"][key]))].add(record.task["name"])
+    return dict(sorted(tasks.items(), key=lambda item: min(item[1])))
 
 
 def _one_of_each_task(records: Iterable[TrialRecord]) -> list[TrialRecord]:
     """Return the first of the records that share a task (`sharing.Shared`)."""
-    found: dict[int, TrialRecord] = {}
+    first: dict[int, TrialRecord] = {}
     for record in records:
-        found.setdefault(id(record.task), record)
-    return list(found.values())
+        first.setdefault(id(record.task), record)
+    return list(first.values())
 
 
 def _check_directions(records: Sequence[TrialRecord]) -> None:
     directions: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for record in _one_of_each_task(records):
         if has_outcome(record):
-            own = directions[record.task["name"], outcome_key(record)]
-            own.setdefault(outcome_metric(record).better, record.spec["suite"])
-    for (task, key), own in directions.items():
-        if len(own) > 1:
-            said = "; ".join(f"{better} in {suite}" for better, suite in sorted(own.items()))
+            suites = directions[record.task["name"], outcome_key(record)]
+            suites.setdefault(outcome_metric(record).better, record.spec["suite"])
+    for (task, key), suites in directions.items():
+        if len(suites) > 1:
+            said = "; ".join(f"{better} in {suite}" for better, suite in sorted(suites.items()))
             raise InitbenchError(f"the ledgers do not agree which {key} of {task} is better: {said}")
 
 
@@ -110,11 +110,11 @@ def training_key(record: TrialRecord) -> str:
     """
     key, described = outcome_key(record), record.task.get("metrics", {})
     split = described.get(key, {}).get("split")
-    found = f"train_{key.removeprefix(f'{split}_')}"
-    if not split or found not in described:
+    trained = f"train_{key.removeprefix(f'{split}_')}"
+    if not split or trained not in described:
         return ""
-    alike = all(described[found].get(name) == described[key].get(name) for name in ("better", "unit", "scale"))
-    return found if alike and found != key else ""
+    alike = all(described[trained].get(name) == described[key].get(name) for name in ("better", "unit", "scale"))
+    return trained if alike and trained != key else ""
 
 
 def has_outcome(record: TrialRecord) -> bool:

@@ -53,12 +53,12 @@ def treatment_word(compare: Sequence[str]) -> str:
 
 def factors(specs: Iterable[Spec]) -> set[str]:
     """Return every factor that can be compared in these trials (`TrialSpec`s as plain data)."""
-    found = {"scheme", "recipe"}
+    names = {"scheme", "recipe"}
     for spec in specs:
         for kind in COMPONENTS:
-            found |= {kind, *(f"{kind}.{name}" for name in spec[kind]["arguments"])}
-        found |= {f"recipe.{name}" for name in spec["recipe"]}
-    return found
+            names |= {kind, *(f"{kind}.{name}" for name in spec[kind]["arguments"])}
+        names |= {f"recipe.{name}" for name in spec["recipe"]}
+    return names
 
 
 def check_compare(compare: Sequence[str], specs: Sequence[Spec]) -> None:
@@ -109,7 +109,7 @@ def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -
 
 def _treatments(specs: Sequence[Spec], compare: Sequence[str]) -> list[Key]:
     columns = [_factor(factor, specs, compare) for factor in compare]
-    return [Key({f: value for values in own for f, value in values.items()}) for own in zip(*columns, strict=True)]
+    return [Key({f: value for values in row for f, value in values.items()}) for row in zip(*columns, strict=True)]
 
 
 def _factor(factor: str, specs: Sequence[Spec], compare: Sequence[str]) -> Sequence[Mapping[str, Any]]:
@@ -168,7 +168,7 @@ def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatmen
         *(values("architecture"), schemes, _where_several(datasets), values("recipe")),
         _where_several(values("initializer")),
     ]
-    keys = [Key({f: value for part in own for f, value in part.items()}) for own in zip(*parts, strict=True)]
+    keys = [Key({f: value for part in row for f, value in part.items()}) for row in zip(*parts, strict=True)]
     return [key or Key(dataset) for key, dataset in zip(keys, datasets, strict=True)]
 
 
@@ -204,4 +204,4 @@ def _within(kind: str, keys: Iterable[str]) -> set[str]:
 
 
 def _where_several(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return values if len({Key(own) for own in values}) > 1 else [{}] * len(values)
+    return values if len({Key(value) for value in values}) > 1 else [{}] * len(values)

@@ -190,7 +190,7 @@ def _describe(
     inputs, folder = Inputs((3, image_size, image_size)), data_root() / root
     if classes is not None and not os.path.lexists(folder):
         return Description(inputs, classes, absent=str(not_a_folder(folder)))
-    tree, content = _found(folder, classes, skip_unreadable=skip_unreadable)
+    tree, content = _tree_and_content(folder, classes, skip_unreadable=skip_unreadable)
     return Description(inputs, len(tree.classes), content.hash)
 
 
@@ -247,7 +247,7 @@ def image_folder(
     from initbench.data.image_decoding import Framing
     from initbench.data.image_samples import Names, read_splits
 
-    tree, content = _found(data_root() / root, classes, skip_unreadable=skip_unreadable)
+    tree, content = _tree_and_content(data_root() / root, classes, skip_unreadable=skip_unreadable)
     train, test = _readable(tree, content, workers, skip_unreadable=skip_unreadable)
     targets, test_targets = torch.tensor(tree.train_targets)[train], torch.tensor(tree.test_targets)[test]
     if validation_size is None:
@@ -273,7 +273,7 @@ def image_folder(
     return replace(splits, facts={name: number for name, number in facts.items() if number})
 
 
-def _found(root: Path, classes: int | None, *, skip_unreadable: bool) -> tuple[ImageTree, Content]:
+def _tree_and_content(root: Path, classes: int | None, *, skip_unreadable: bool) -> tuple[ImageTree, Content]:
     tree = find_images(root)
     if classes is not None and classes != len(tree.classes):
         raise ArgumentError(f"must be {len(tree.classes)}, the folders in {root / 'train'}; got {classes}", "classes")

@@ -23,14 +23,14 @@ TIMEOUT = 15.0
 class ChecksumError(DataError):
     """A file exists, but it is not the published one."""
 
-    def __init__(self, dataset: str, file: str, found: str, published: str) -> None:
-        super().__init__(dataset, file, found, published)
-        self.dataset, self.file, self.found, self.published = dataset, file, found, published
+    def __init__(self, dataset: str, file: str, checksum: str, published: str) -> None:
+        super().__init__(dataset, file, checksum, published)
+        self.dataset, self.file, self.checksum, self.published = dataset, file, checksum, published
 
     def __str__(self) -> str:
         return (
             f"{self.dataset}: {self.file} is not the published file: "
-            f"its checksum is {self.found}, the published one {self.published}; put the published file in its place"
+            f"its checksum is {self.checksum}, the published one {self.published}; put the published file in its place"
         )
 
 

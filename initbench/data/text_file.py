@@ -25,7 +25,7 @@ Paths = Path | tuple[str, ...] | None
 def _describe(**arguments: Any) -> Description:
     vocabulary = _check(arguments)
     named = {
-        f"{role}/{index:06}": path for role, paths in _found(arguments).items() for index, path in enumerate(paths)
+        f"{role}/{index:06}": path for role, paths in _paths(arguments).items() for index, path in enumerate(paths)
     }
     content = content_hash(data_root(), named, f"text_file finds relative paths below {data_root()} (INITBENCH_DATA)")
     return Description(Inputs((arguments["context"],), vocabulary), vocabulary, content)
@@ -90,7 +90,7 @@ def text_file(
         "test_size": test_size,
     }
     size = _check(arguments)
-    text_of = {role: join(read_text("text_file", path) for path in paths) for role, paths in _found(arguments).items()}
+    text_of = {role: join(read_text("text_file", path) for path in paths) for role, paths in _paths(arguments).items()}
     if files is not None:
         texts = cut(text_of["files"], validation_share, test_share)
     else:
@@ -123,7 +123,7 @@ def _check(arguments: Mapping[str, Any]) -> int:
     return BYTES
 
 
-def _found(arguments: Mapping[str, Any]) -> dict[str, list[Path]]:
+def _paths(arguments: Mapping[str, Any]) -> dict[str, list[Path]]:
     roles: dict[Path, str] = {}
     paths: dict[str, list[Path]] = {}
     for role in (*_SPLITS, "files"):

@@ -36,7 +36,7 @@ class _Geometry(NamedTuple):
 
     def gradients(self, g: Tensor, x: Tensor, weight: Tensor, *, of_x: bool, of_weight: bool) -> tuple[Tensor, Tensor]:
         """Return the requested gradients for `x` and `weight`, given the output's gradient."""
-        found: tuple[Tensor, Tensor, Tensor] = _backward(
+        gradients: tuple[Tensor, Tensor, Tensor] = _backward(
             g,
             x,
             weight,
@@ -49,7 +49,7 @@ class _Geometry(NamedTuple):
             self.groups,
             (of_x, of_weight, False),
         )
-        return found[0], found[1]
+        return gradients[0], gradients[1]
 
 
 def _convolve(

@@ -21,15 +21,15 @@ def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[T
     """
     first = {id(parameter): name for name, parameter in model.named_parameters()}
     # `functional_call` also handles ties, but leaves the tensors in a module that the model has under two names.
-    places = {
+    aliases = {
         f"{prefix}.{name}".removeprefix("."): first[id(parameter)]
         for prefix, module in model.named_modules()
         for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False)
     }
 
     def forward_with(values: Mapping[str, Tensor]) -> Callable[[Tensor], Tensor]:
-        placed = {place: values[name] for place, name in places.items() if name in values}
-        return partial(functional_call, model, placed, tie_weights=False)
+        tensors = {alias: values[name] for alias, name in aliases.items() if name in values}
+        return partial(functional_call, model, tensors, tie_weights=False)
 
     return forward_with
 

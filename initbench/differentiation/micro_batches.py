@@ -172,12 +172,12 @@ def _derivatives(
             for part, leaf in zip(parts, leaves, strict=True)
         ]
     )
-    found = []
+    derivatives = []
     for loss in (both, shares.sum()):
         gradients = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * 2
         zeros = map(torch.zeros_like, leaves)
-        found.append(torch.cat([zero if g is None else g for g, zero in zip(gradients, zeros, strict=True)]))
-    return found[0], found[1]
+        derivatives.append(torch.cat([zero if g is None else g for g, zero in zip(gradients, zeros, strict=True)]))
+    return derivatives[0], derivatives[1]
 
 
 def _joined(first: MicroBatch, second: MicroBatch) -> Batch:

@@ -94,7 +94,7 @@ def _layer_norm(
     return _normalized(input, range(-len(normalized_shape), 0), weight, bias, eps)
 
 
-def _of_our_own(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
+def _affine_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
     return _layer_norm(x, weight.shape, weight, bias, eps)
 
 
@@ -142,7 +142,7 @@ class _WeightNorm(Function):
 WEIGHT_NORM: dict[Callable[..., Any], Callable[..., Any]] = {_of_pytorch: _weight_norm}
 BATCH_NORM: dict[Callable[..., Any], Callable[..., Any]] = {F.batch_norm: _batch_norm}
 LAYER_AND_INSTANCE_NORM: dict[Callable[..., Any], Callable[..., Any]] = {
-    layer_norm: _of_our_own,
+    layer_norm: _affine_layer_norm,
     F.layer_norm: _layer_norm,
     torch.layer_norm: _layer_norm,
     F.instance_norm: _instance_norm,

@@ -53,11 +53,11 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         sweep = Sweep(job, observer, check_ray, named_nodes=address is not None, unusable=unusable)
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
-        placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["trial"].avoid))
+        trainable = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["trial"].avoid))
         while not sweep.attempts.done:  # again if Tune gave up trials that Ray killed for lack of memory
             with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
                 tuner = tune.Tuner(
-                    placed,
+                    trainable,
                     tune_config=tune.TuneConfig(
                         search_alg=_searcher(Searcher, sweep),
                         num_samples=-1,  # until the searcher has no more trials

@@ -137,11 +137,11 @@ class StatusReader:
                 stat = path.stat()
             except OSError:  # it was renamed meanwhile
                 continue
-            found = self._entry(path, stat.st_mtime_ns, stat.st_size)
-            if isinstance(found, str):
-                damaged.append(found)
+            entry = self._entry(path, stat.st_mtime_ns, stat.st_size)
+            if isinstance(entry, str):
+                damaged.append(entry)
             else:
-                entries[path.stem] = found
+                entries[path.stem] = entry
         return entries, damaged
 
     def _read_entry(self, path: Path, _modified: int, _size: int) -> _Entry | str:

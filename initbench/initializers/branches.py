@@ -45,7 +45,7 @@ def transformer_stacks(context: InitializationContext) -> tuple[Stack, ...]:
 
 
 def required_gates(model: nn.Module, branches: Iterable[ResidualBranch], scheme: str) -> list[str]:
-    found: list[str] = []
+    gates: list[str] = []
     for branch in branches:
         gate = scalar_gate(model, branch)
         if gate is None:
@@ -53,8 +53,8 @@ def required_gates(model: nn.Module, branches: Iterable[ResidualBranch], scheme:
                 f"{scheme}: the residual branch of {branch.block or type(model).__name__} ends in no scalar "
                 f"multiplier; initbench.rewrite(model, '{scheme}') puts one there"
             )
-        found.append(gate)
-    return found
+        gates.append(gate)
+    return gates
 
 
 def weights_of(model: nn.Module, structure: Structure, layers: Iterable[str]) -> Iterator[nn.Parameter]:
@@ -90,11 +90,11 @@ def modules_of(model: nn.Module, layers: Iterable[str]) -> list[nn.Module]:
     Some are named after a bare weight instead, such as the experts of a mixture in transformers, whose weights share
     one module.
     """
-    found = []
+    modules = []
     for name in layers:
         with suppress(AttributeError):
-            found.append(model.get_submodule(name))
-    return found
+            modules.append(model.get_submodule(name))
+    return modules
 
 
 def _channels(layer: nn.Module) -> int | None:
@@ -132,9 +132,9 @@ class TransformerBlocks:
 
     def add(self, number: int, projections: Iterable[str], up: Iterable[str]) -> None:
         self.number += number
-        for layers, found in ((projections, self.projections), (up, self.up)):
+        for layers, numbers in ((projections, self.projections), (up, self.up)):
             for layer in layers:
-                found.setdefault(layer, self.number)
+                numbers.setdefault(layer, self.number)
 
 
 def transformer_blocks(model: nn.Module, context: InitializationContext) -> TransformerBlocks:
@@ -229,7 +229,7 @@ class _Finder:
         The search stops at a feed-forward part and passes through other branches, such as a depthwise convolution in
         between.
         """
-        found: dict[tuple[str, ...], None] = {}
+        attentions: dict[tuple[str, ...], None] = {}
         seen: set[str] = set()
         pending = list(branch.follows)
         while pending:
@@ -240,14 +240,14 @@ class _Finder:
             before = self._of_end.get(layer)
             if before is None:
                 if layer in self._attending:  # one without a shortcut
-                    found[(layer,)] = None
+                    attentions[(layer,)] = None
             elif self._attends(before):
                 if not self._attentions_beside_others(before):
-                    found[before.ends] = None
+                    attentions[before.ends] = None
                     pending += before.follows
             elif not self._is_feed_forward(before):
                 pending += before.follows
-        return list(found)
+        return list(attentions)
 
     def _maps_positions(self, layer: str) -> bool:
         taps = [size for weight in self._convolution(layer) for size in weight.kernel]

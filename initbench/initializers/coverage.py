@@ -61,13 +61,13 @@ def count_coverage(context: InitializationContext, *, as_built: bool) -> Coverag
 
 def _matrices(model: nn.Module) -> list[str]:
     """Return the trainable parameters that may be weights of layers: two sizes above 1, or in a layer."""
-    found = []
+    matrices = []
     for name, parameter in model.named_parameters():
         wide = sum(size > 1 for size in parameter.shape) >= 2
         of_layer = parameter.dim() >= 2 and _is_of_layer(model, name)
         if parameter.requires_grad and (wide or of_layer) and not name.endswith(_GAINS):
-            found.append(name)
-    return found
+            matrices.append(name)
+    return matrices
 
 
 def _is_of_layer(model: nn.Module, name: str) -> bool:
@@ -117,7 +117,7 @@ def _of_layers(context: InitializationContext, matrices: list[str]) -> list[str]
 def _is_set(record: InitializationRecord, name: str) -> bool:
     """Return whether a weight was set; under weight normalization, v or its gain g is enough."""
     names = [name, f"{name.removesuffix('1')}0"] if name.endswith("weight.original1") else [name]
-    return any(changes(event) for own in names for event in record.tensors.get(own, []))
+    return any(changes(event) for parameter in names for event in record.tensors.get(parameter, []))
 
 
 def _named(passed_over: dict[str, str]) -> str:

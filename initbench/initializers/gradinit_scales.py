@@ -44,7 +44,7 @@ class Scales:
         self.zeros = [name for name, norm in zip(trainable, norms, strict=True) if norm == 0]
         if not self.names:
             raise InitializationError("gradinit: every trainable parameter is zero: there is nothing to scale")
-        self._places = [index for index, norm in enumerate(norms) if norm > 0]
+        self._indices = [index for index, norm in enumerate(norms) if norm > 0]
         self._tensors: list[Tensor] = [trainable[name] for name in self.names]
         self._start = [tensor.detach().clone() for tensor in self._tensors]
         self._tau, self._betas, self._clip = tau, betas, clip
@@ -62,7 +62,7 @@ class Scales:
     def slope(self, slopes: Sequence[Tensor | None]) -> Tensor:
         """Return the derivative for each scale from the derivatives for all trainable tensors (None for zero)."""
         zero = self._scale.new_zeros(())
-        pairs = zip(self._start, (slopes[place] for place in self._places), strict=True)
+        pairs = zip(self._start, (slopes[index] for index in self._indices), strict=True)
         return torch.stack([zero if g is None else (w * g).sum() for w, g in pairs])
 
     @torch.no_grad()

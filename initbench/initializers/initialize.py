@@ -129,14 +129,14 @@ def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> 
 @contextmanager
 def _parameters_restored_on_error(model: nn.Module) -> Iterator[None]:
     """Restore every module's own parameters and their values if an exception passes."""
-    owned = [(module, _own_parameters(module)) for module in model.modules()]
+    owned = [(module, _direct_parameters(module)) for module in model.modules()]
     values: dict[int, Tensor] = {id(p): p.detach().clone() for p in model.parameters()}
     try:
         yield
     except BaseException:
         with torch.no_grad():
             for module, parameters in owned:
-                for name in _own_parameters(module).keys() - parameters.keys():
+                for name in _direct_parameters(module).keys() - parameters.keys():
                     delattr(module, name)
                 for name, parameter in parameters.items():
                     parameter.copy_(values[id(parameter)])
@@ -144,7 +144,7 @@ def _parameters_restored_on_error(model: nn.Module) -> Iterator[None]:
         raise
 
 
-def _own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+def _direct_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
     return dict(module.named_parameters(recurse=False, remove_duplicate=False))
 
 

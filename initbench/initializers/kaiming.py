@@ -78,7 +78,7 @@ def _classifiers(model: nn.Module, context: InitializationContext) -> set[int]:
         raise InitializationError(f"kaiming: the classifier cannot be determined: {structure.unknown['heads']}")
     drawn = {id(layer.weight) for module in model.modules() for layer in weight_layers(module)}
     drawn -= {id(weight) for weight, _ in embeddings(model)}
-    found: set[int] = set()
+    classifiers: set[int] = set()
     for head in structure.heads:
         weights = {id(weight) for weight in weights_of(model, structure, [head])}
         if not weights <= drawn:
@@ -86,5 +86,5 @@ def _classifiers(model: nn.Module, context: InitializationContext) -> set[int]:
                 f"kaiming: classifier_std does not reach the weight of {head}, which is tied to an embedding or "
                 "computed by a parametrization"
             )
-        found |= weights
-    return found
+        classifiers |= weights
+    return classifiers

@@ -258,10 +258,10 @@ def summary(record: InitializationRecord) -> str:
         for event in events:
             if not (event["event"] == "left" and len(events) > 1):  # if drawn and then left, it counts as drawn
                 rows.setdefault(_row(event), []).append(event)
-    width = max((len(str(len(found))) for found in rows.values()), default=0)
+    width = max((len(str(len(events))) for events in rows.values()), default=0)
     coverage = record.coverage
     lines = [f"{record.initializer}, seed {record.seed}" + (f": {coverage.in_words()}" if coverage else "")]
-    lines += [f"  {what:7}  {len(found):{width}}  {_how(what, found)}" for (what, _), found in rows.items()]
+    lines += [f"  {what:7}  {len(events):{width}}  {_how(what, events)}" for (what, _), events in rows.items()]
     passed_over = list(coverage.passed_over.items()) if coverage else []
     lines += [f"  passed over: {name}: {reason}" for name, reason in passed_over[:_NAMED]]
     if len(passed_over) > _NAMED:
@@ -297,9 +297,9 @@ def _how(what: str, events: list[Event]) -> str:
 
 
 def _laws_numbers(events: list[Event]) -> list[str]:
-    found = {name: [event[name] for event in events if name in event] for name in _NUMBERS}
+    numbers = {name: [event[name] for event in events if name in event] for name in _NUMBERS}
     words = {"bound": "within ±", "kaiming_factor": "kaiming × "}
-    return [words.get(name, f"{name} ") + _range(values) for name, values in found.items() if values]
+    return [words.get(name, f"{name} ") + _range(values) for name, values in numbers.items() if values]
 
 
 def _range(numbers: Iterable[float]) -> str:

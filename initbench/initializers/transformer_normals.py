@@ -98,7 +98,7 @@ class _Roles:
 
         def weights(layer: str) -> list[int]:
             """Return the weights of a layer; some layers are named after a bare weight, and are no modules."""
-            return [id(found.weight) for found in weight_layers(modules[layer])] if layer in modules else []
+            return [id(part.weight) for part in weight_layers(modules[layer])] if layer in modules else []
 
         for layer in blocks.projections:
             if len(weights(layer)) != 1:

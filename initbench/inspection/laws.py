@@ -214,11 +214,11 @@ def mean_p(samples: Sequence[Sample]) -> float:
 
 def scale_deviations(samples: Sequence[Sample], shape: Shape, variances: Sequence[float]) -> list[float]:
     """Return z of each tensor's variance, about N(0, 1) if the variances are right (Wilson and Hilferty, 1931)."""
-    found = []
+    deviations = []
     for sample, variance in zip(samples, variances, strict=True):
         spread = 2 / (9 * sample.degrees(shape))
-        found.append(((sample.variance / variance) ** (1 / 3) - 1 + spread) / math.sqrt(spread))
-    return found
+        deviations.append(((sample.variance / variance) ** (1 / 3) - 1 + spread) / math.sqrt(spread))
+    return deviations
 
 
 def fitting_laws(samples: Sequence[Sample]) -> list[NamedLaw]:

@@ -264,5 +264,5 @@ def correlations(values: Tensor, samples: int) -> tuple[float | None, float | No
     rows = rows / rows.abs().amax(1, keepdim=True)  # squares of large numbers overflow
     rows = rows / torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     first, second = rows[:samples], rows[samples:]
-    found = [float((first * other).sum(1).mean()) for other in (first.roll(1, 0), second)]
-    return (found[0], found[1]) if all(map(math.isfinite, found)) else (None, None)
+    cosines = [float((first * other).sum(1).mean()) for other in (first.roll(1, 0), second)]
+    return (cosines[0], cosines[1]) if all(map(math.isfinite, cosines)) else (None, None)

@@ -203,8 +203,8 @@ def _quantiles(values: Tensor) -> tuple[float, ...]:
     positions = torch.tensor(QUANTILES, dtype=torch.float64) * (ordered.numel() - 1)
     lower = positions.floor().long()
     upper = (lower + 1).clamp(max=ordered.numel() - 1)
-    found = (ordered[lower] + (ordered[upper] - ordered[lower]) * (positions - lower)).tolist()
-    return (float(values.min()), *found[1:-1], float(values.max()))
+    quantiles = (ordered[lower] + (ordered[upper] - ordered[lower]) * (positions - lower)).tolist()
+    return (float(values.min()), *quantiles[1:-1], float(values.max()))
 
 
 def singular_values(blocks: Tensor) -> Tensor | None:

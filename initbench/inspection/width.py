@@ -155,11 +155,11 @@ def scale_width(
             sample = source.inputs or infer_inputs(built)
             of_width.append(_Steps(built, sample, source.outputs or outputs, seed).measure(optimizer, rate, steps))
         measured.append(of_width)
-    layers = [list(found) for of_width in measured for found in of_width]
+    layers = [list(of_seed) for of_width in measured for of_seed in of_width]
     if any(names != layers[0] for names in layers):
         raise InitbenchError(f"{model}: the layers differ between the widths")
     rows = tuple(
-        _row(layer, [[found[layer] for found in of_width] for of_width in measured], widths) for layer in layers[0]
+        _row(layer, [[of_seed[layer] for of_seed in of_width] for of_width in measured], widths) for layer in layers[0]
     )
     return Widths(model, argument, tuple(widths), optimizer, rate, steps, rows, seeds)
 

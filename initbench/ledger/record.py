@@ -205,7 +205,7 @@ class _Curve(_Measured):
     over: str
 
     @model_validator(mode="after")
-    def _a_place_for_each_value(self) -> Self:
+    def _an_x_for_each_y(self) -> Self:
         if len(self.x) != len(self.y):
             raise ValueError("x and y must be lists of the same length")
         return self
@@ -380,17 +380,17 @@ def checked(model: type[_Model], data: Any) -> _Model:
 def _problem(error: ValidationError, data: Any) -> str:
     """Return where plain data are wrong, and how; pydantic's names of union members are left out."""
     details = error.errors(include_url=False)[0]
-    place: list[str] = []
+    path: list[str] = []
     for part in details["loc"]:
         is_there = part in (data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ())
         if is_there:
             data = data[part]
-            place.append(str(part))
-            if place[:1] == ["probes"] and isinstance(part, int) and isinstance(data, dict) and "name" in data:
-                place = [f"the probe {show(data['name'])}"]
+            path.append(str(part))
+            if path[:1] == ["probes"] and isinstance(part, int) and isinstance(data, dict) and "name" in data:
+                path = [f"the probe {show(data['name'])}"]
     if details["type"] == "missing":
-        place.append(str(details["loc"][-1]))
-    return f"{'.'.join(place) or 'it'}{':' if details['type'] == 'value_error' else ''} {explain(details)}"
+        path.append(str(details["loc"][-1]))
+    return f"{'.'.join(path) or 'it'}{':' if details['type'] == 'value_error' else ''} {explain(details)}"
 
 
 def check_nesting(data: Any) -> None:

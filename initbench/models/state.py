@@ -35,7 +35,7 @@ def preserved(model: nn.Module) -> Iterator[None]:
     """
     modes = [(module, module.training) for module in model.modules()]
     buffers = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
-    values = {id(buffer): buffer.detach().clone() for _, own in buffers for buffer in own.values()}
+    values = {id(buffer): buffer.detach().clone() for _, named_buffers in buffers for buffer in named_buffers.values()}
     parameters = [(parameter, parameter.requires_grad, parameter.grad) for parameter in model.parameters()]
     for parameter, _, _ in parameters:
         parameter.grad = None
@@ -46,8 +46,8 @@ def preserved(model: nn.Module) -> Iterator[None]:
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():
-            for module, own in buffers:
-                for name, buffer in own.items():
+            for module, named_buffers in buffers:
+                for name, buffer in named_buffers.items():
                     buffer.copy_(values[id(buffer)])
                     setattr(module, name, buffer)  # a buffer may have been replaced, not only written to
         for parameter, requires_grad, grad in parameters:

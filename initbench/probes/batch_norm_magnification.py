@@ -60,17 +60,17 @@ def batch_norm_magnification(data: DataKind = "real", batch_size: int = 128, bat
                     inputs, targets = move(batch, like)
                     backward(mean_loss(model, (inputs, targets), context.loss))
         conditions = {"data": data, "batch_size": batch_size, "batches": batches, "mode": "train"}
-        found = variances.found
+        sums = variances.sums
         return {
-            "per_layer": PerLayer({name: own.ratio for name, own in found.items()}, conditions=conditions),
-            "input_variance": PerLayer({name: own.mean for name, own in found.items()}, conditions=conditions),
+            "per_layer": PerLayer({name: layer.ratio for name, layer in sums.items()}, conditions=conditions),
+            "input_variance": PerLayer({name: layer.mean for name, layer in sums.items()}, conditions=conditions),
         }
 
     return measure
 
 
 @dataclass
-class _Own:
+class _Sums:
     """Sums over the runs of one BatchNorm, 0-dim tensors in float64.
 
     `behind` is the variance of the gradient at its input and `before` at its output, which the backward pass reaches
@@ -98,9 +98,9 @@ class _Variances:
 
     def __init__(self, model: nn.Module) -> None:
         self._layers = batch_norms(model)
-        own = set(map(id, self._layers))
-        self.names = {id(module): name for name, module in model.named_modules() if id(module) in own}
-        self.found: dict[str, _Own] = {}
+        ids = set(map(id, self._layers))
+        self.names = {id(module): name for name, module in model.named_modules() if id(module) in ids}
+        self.sums: dict[str, _Sums] = {}
         self._running: list[str] = []
 
     @contextmanager
@@ -128,15 +128,15 @@ class _Variances:
         if not inputs.requires_grad:  # such as the data in a first layer
             inputs.requires_grad_()
         outputs = F.batch_norm(inputs, *arguments, **options)
-        own = self.found.setdefault(self._running[-1], _Own())
-        own.variance = own.variance + _variances(inputs.detach()).mean()
-        own.runs += 1
+        sums = self.sums.setdefault(self._running[-1], _Sums())
+        sums.variance = sums.variance + _variances(inputs.detach()).mean()
+        sums.runs += 1
 
         def behind(gradient: Tensor) -> None:
-            own.behind = own.behind + _variances(gradient).sum()
+            sums.behind = sums.behind + _variances(gradient).sum()
 
         def before(gradient: Tensor) -> None:
-            own.before = own.before + _variances(gradient).sum()
+            sums.before = sums.before + _variances(gradient).sum()
 
         inputs.register_hook(behind)  # type: ignore[no-untyped-call]
         outputs.register_hook(before)  # type: ignore[no-untyped-call]

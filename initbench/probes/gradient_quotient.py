@@ -288,9 +288,9 @@ def _exact(
 
     def third_derivative(loss: Tensor, first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensors:
         """Return the derivative of ⟨gᵢ, first⟩ + ⟨Hᵢ·stop(g), second⟩."""
-        own = loss_gradients(loss, over)
-        own_products = vector_products(own, gradients, over, create_graph=True)
-        return vector_products([*own, *own_products], [*first, *second], [*over, *others])
+        batch_gradients = loss_gradients(loss, over)
+        batch_products = vector_products(batch_gradients, gradients, over, create_graph=True)
+        return vector_products([*batch_gradients, *batch_products], [*first, *second], [*over, *others])
 
     def derivative() -> Tensors:
         a, b = _slopes(lambda g, hg: quotient(g, g - hg), g, hg)

@@ -69,10 +69,10 @@ def largest(product: Product, start: Vector, count: int, tolerance: float, most_
         except ArpackNoConvergence as error:
             values, vectors = error.eigenvalues, error.eigenvectors
     order = np.argsort(-np.abs(values), kind="stable")[:count]
-    found: Vector = np.full(count, np.nan)
+    eigenvalues: Vector = np.full(count, np.nan)
     spans: Matrix = np.zeros((size, count))
-    found[: len(order)], spans[:, : len(order)] = values[order], vectors[:, order]
-    return found, spans
+    eigenvalues[: len(order)], spans[:, : len(order)] = values[order], vectors[:, order]
+    return eigenvalues, spans
 
 
 def quadrature(product: Product, start: Vector, steps: int) -> tuple[Vector, Vector]:

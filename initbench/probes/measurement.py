@@ -69,7 +69,7 @@ class Curve:
             InitbenchError: the numbers of places and values differ, or a place or value is not a number.
         """
         y = [_number(value, "a value of a curve") for value in self.y]
-        x = [_number(place, "a place of a curve") for place in (range(len(y)) if self.x is None else self.x)]
+        x = [_number(position, "a place of a curve") for position in (range(len(y)) if self.x is None else self.x)]
         if len(x) != len(y):
             raise InitbenchError(f"a curve of {len(y)} values needs as many places, got {len(x)}")
         return {

@@ -143,13 +143,13 @@ class BranchSignals(TorchFunctionMode):
     ) -> tuple[Tensor, Tensor] | None:
         if skip is None or branch is None:
             return None
-        [own] = _products(branch, skip, gradient)
-        if own is not None:  # the skip path is the identity
-            return gradient, own
+        [branch_gradient] = _products(branch, skip, gradient)
+        if branch_gradient is not None:  # the skip path is the identity
+            return gradient, branch_gradient
         if given is None:
             return None
-        [own], [past] = _products(branch, given, gradient), _products(skip, given, gradient)
-        return None if own is None or past is None else (past, own)
+        [branch_gradient], [past] = _products(branch, given, gradient), _products(skip, given, gradient)
+        return None if branch_gradient is None or past is None else (past, branch_gradient)
 
     def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
         """Call a function; follow a branch through scaling and moving operations and record its addition."""
@@ -267,13 +267,13 @@ def signal_by_depth(
                     backward(loss, retain_graph=bool(structure.branches))
                 branches.differentiate()
         conditions = {"data": data, "batch_size": batch_size, "batches": batches, "mode": mode}
-        found = layers.values() | {
-            "skip_deviation": {name: own.deviation for name, own in branches.skip.items()},
-            "branch_deviation": {name: own.deviation for name, own in branches.branch.items()},
+        signals = layers.values() | {
+            "skip_deviation": {name: moments.deviation for name, moments in branches.skip.items()},
+            "branch_deviation": {name: moments.deviation for name, moments in branches.branch.items()},
             "skip_gradient": branches.root_mean_squares(branches.skip_gradient),
             "branch_gradient": branches.root_mean_squares(branches.branch_gradient),
         }
-        return {name: PerLayer(values, conditions=conditions) for name, values in found.items() if values}
+        return {name: PerLayer(values, conditions=conditions) for name, values in signals.items() if values}
 
     return measure
 
@@ -300,11 +300,11 @@ class _LayerSignals:
                 hook.remove()
 
     def _look(self, name: str, _layer: nn.Module, inputs: Any, outputs: Any) -> None:
-        given, found = tensors_in(inputs)[:1], tensors_in(outputs)[:1]
+        given, results = tensors_in(inputs)[:1], tensors_in(outputs)[:1]
         for tensor in given:
             if tensor.is_floating_point():  # not the tokens of an embedding
                 self._inputs[name].add(tensor)
-        for tensor in found:
+        for tensor in results:
             self._outputs[name].add(tensor)
             if tensor.requires_grad:
                 tensor.register_hook(partial(self._look_back, name))  # type: ignore[no-untyped-call]
@@ -315,14 +315,14 @@ class _LayerSignals:
 
     def values(self) -> dict[str, dict[str, float]]:
         outputs, inputs, gradients = (
-            {name: found[name] for name in self._layers if name in found}
-            for found in (self._outputs, self._inputs, self._gradients)
+            {name: moments[name] for name in self._layers if name in moments}
+            for moments in (self._outputs, self._inputs, self._gradients)
         )
-        norms = {name: own.squared_norm for name, own in inputs.items()}
+        norms = {name: moments.squared_norm for name, moments in inputs.items()}
         first = next(iter(norms.values()), 0.0)
         return {
-            "mean_square": {name: own.mean_square for name, own in outputs.items()},
-            "standard_deviation": {name: own.deviation for name, own in outputs.items()},
+            "mean_square": {name: moments.mean_square for name, moments in outputs.items()},
+            "standard_deviation": {name: moments.deviation for name, moments in outputs.items()},
             "squared_norm_ratio": {name: norm / first for name, norm in norms.items()} if first else {},
-            "gradient_mean_square": {name: own.mean_square for name, own in gradients.items()},
+            "gradient_mean_square": {name: moments.mean_square for name, moments in gradients.items()},
         }

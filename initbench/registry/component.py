@@ -67,7 +67,7 @@ class Component(Generic[TraitsT]):
         kind: ``initializer``, ``architecture``, ``scheme``, ``task``, ``dataset`` or ``probe``.
         version: raised when the component's numbers change; part of every trial's id.
         supplied: keyword arguments of the factory that the library passes.
-        own: for a member of a family, the arguments that it has beside the factory's.
+        member_arguments: for a member of a family, the arguments that it has beside the factory's.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Component(Generic[TraitsT]):
     version: int
     traits: TraitsT
     supplied: frozenset[str] = frozenset()
-    own: tuple[inspect.Parameter, ...] = ()
+    member_arguments: tuple[inspect.Parameter, ...] = ()
 
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
@@ -92,7 +92,7 @@ class Component(Generic[TraitsT]):
                 f"{self.kind} {self.name!r}: an argument cannot be called {name!r}, because initbench uses that name"
             )
         named = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-        parameters = {**signature.parameters, **{parameter.name: parameter for parameter in self.own}}
+        parameters = {**signature.parameters, **{parameter.name: parameter for parameter in self.member_arguments}}
         return {n: p for n, p in parameters.items() if n not in self.supplied and p.kind in named}
 
     @property
@@ -360,12 +360,12 @@ class Registry(Generic[TraitsT]):
             hint = "" if member in {"", "*"} else nearest(name, [f"{prefix}/{m}" for m in members], list_all=False)
             example = f" (such as {prefix}/{members[0]})" if members else ""
             raise UnknownNameError(f"unknown {self.kind} {show(name)}{hint or example}")
-        traits, own = family.traits, family.own
+        traits, arguments = family.traits, family.member_arguments
         if isinstance(traits, ArchitectureTraits) and traits.member is not None:
             of_member = traits.member(member)
-            own = of_member.arguments
+            arguments = of_member.arguments
             if of_member.tasks is not None:
                 traits = replace(traits, tasks=of_member.tasks)
         factory = partial(family.factory, member)
-        self._members[name] = replace(family, name=name, factory=factory, traits=traits, own=own)
+        self._members[name] = replace(family, name=name, factory=factory, traits=traits, member_arguments=arguments)
         return self._members[name]

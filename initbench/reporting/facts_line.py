@@ -29,7 +29,7 @@ def facts_line(results: Results) -> str:
     trials, names = results.trials, results.names
     each = trials.drop_duplicates("trial_id")
     statuses = Counter(each["status"])
-    seeds = {len(set(own)) for _, own in trials.groupby(["workload", "treatment"])["seed"]}
+    seeds = {len(set(cell)) for _, cell in trials.groupby(["workload", "treatment"])["seed"]}
     first = "no final trial yet"
     if seeds:
         size = [
@@ -56,11 +56,11 @@ def facts_line(results: Results) -> str:
 
 
 def _datasets(records: Sequence[TrialRecord]) -> str:
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for dataset in with_contents(distinct(record.spec["dataset"] for record in records)):
         given = [f"{key.replace('_', ' ')} {value}" for key, value in dataset["arguments"].items() if value is not None]
-        found[dataset["name"] + (f" ({', '.join(given)})" if given else "")] = None
-    return _either(list(found), ", ")
+        texts[dataset["name"] + (f" ({', '.join(given)})" if given else "")] = None
+    return _either(list(texts), ", ")
 
 
 def _recipe(recipes: Sequence[Mapping[str, Any]], tune: Tune | None = None) -> str:

@@ -97,9 +97,9 @@ def _may_be_luck(results: Results, failing: Failures) -> bool:
     trains, differences = results.judged[results.judged["state"] == "trained"], learning_differences(results.trials)
     for workload, labels in failing.items():
         training = set(trains.loc[trains["workload"] == workload, "treatment"])
-        found = [{v.first, v.second} for v in results.suite_verdicts[workload] if v.is_of_training and v.side]
+        pairs = [{v.first, v.second} for v in results.suite_verdicts[workload] if v.is_of_training and v.side]
         for label in labels:
-            if training and not any({label, other} in found or {label, other} in differences for other in training):
+            if training and not any({label, other} in pairs or {label, other} in differences for other in training):
                 return True
     return False
 

@@ -266,8 +266,8 @@ def heat_map(results: Results) -> HeatMap:
         {(row["treatment"], row["workload"]): row for row in rows},
         {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
         {
-            str(workload): workload_order(own, results.suite_verdicts[str(workload)])
-            for workload, own in results.cells.groupby("workload", sort=False)
+            str(workload): workload_order(group, results.suite_verdicts[str(workload)])
+            for workload, group in results.cells.groupby("workload", sort=False)
         },
         {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
         _ranges(results.trials, ["treatment", "workload"]),

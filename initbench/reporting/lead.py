@@ -52,9 +52,9 @@ def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
     cells = results.cells[all_train(results.cells)]
     trains = set(zip(cells["workload"], cells["treatment"], strict=True))
     leads: list[tuple[float, Lead]] = []
-    for workload, own in cells.groupby("workload", sort=False):
+    for workload, group in cells.groupby("workload", sort=False):
         verdicts = results.suite_verdicts[str(workload)]
-        order = workload_order(own, verdicts)
+        order = workload_order(group, verdicts)
         shown = {verdict.second: verdict for verdict in verdicts_of(order.best, results.verdicts[str(workload)])}
         for name, verdict in order.verdicts.items():
             if verdict.side < 0 and (workload, name) in trains:

@@ -88,14 +88,14 @@ def _names_without_manifest(folder: Path) -> set[str]:
 
 
 def _check(folder: Path, names: Collection[str], before: Collection[str] | None) -> None:
-    is_suites_own = _is_of_suite(folder)
-    if is_suites_own:
+    is_of_suite = _is_of_suite(folder)
+    if is_of_suite:
         check_within(folder / PAGE, folder.parent)
     check_within(folder / FIGURES / PAGE, folder)
-    are_known = is_suites_own or (before is None and _MARK_OF_PAGE in _head(folder / PAGE))
+    are_known = is_of_suite or (before is None and _MARK_OF_PAGE in _head(folder / PAGE))
     for name in names:
         check_not_foreign(folder / name, is_known=are_known or name in (before or ()))
-    check_not_foreign(folder / MANIFEST, is_known=is_suites_own or before is not None)
+    check_not_foreign(folder / MANIFEST, is_known=is_of_suite or before is not None)
 
 
 def _is_of_suite(folder: Path) -> bool:

@@ -85,12 +85,12 @@ def profiles(records: Sequence[TrialRecord], trials: pd.DataFrame) -> pd.DataFra
     """
     rows: list[dict[str, Any]] = []
     for (probe, kind, workload), by_treatment in _by_probe(records, trials).items():
-        places = _places(by_treatment, kind)
+        positions = _positions(by_treatment, kind)
         for treatment, entries in by_treatment.items():
             first = entries[0]
             same = {"probe": probe, "form": kind, "workload": workload, "treatment": treatment}
             same |= {"unit": first.get("unit", ""), "over": first.get("over", "")}
-            rows += [same | {"place": places[layer], **values} for layer, values in _summaries(entries, places)]
+            rows += [same | {"place": positions[layer], **values} for layer, values in _summaries(entries, positions)]
     return pd.DataFrame(rows, columns=PROFILE_COLUMNS)
 
 
@@ -165,7 +165,7 @@ def _values(entry: Mapping[str, Any]) -> list[float | None]:
     return list(entry["values"].values() if entry["kind"] == "per_layer" else entry["y"])
 
 
-def _places(by_treatment: Mapping[str, Sequence[Mapping[str, Any]]], kind: str) -> dict[Any, float]:
+def _positions(by_treatment: Mapping[str, Sequence[Mapping[str, Any]]], kind: str) -> dict[Any, float]:
     """Return each layer's place in one order for all treatments; a scheme may have added layers to some."""
     lists = list(dict.fromkeys(tuple(_names(entry)) for entries in by_treatment.values() for entry in entries))
     if kind == "curve":
@@ -179,17 +179,17 @@ def _places(by_treatment: Mapping[str, Sequence[Mapping[str, Any]]], kind: str) 
             else:  # after its predecessor in the same model
                 after += 1
                 order.insert(after, name)
-    return {name: float(place) for place, name in enumerate(order)}
+    return {name: float(position) for position, name in enumerate(order)}
 
 
-def _summaries(entries: Sequence[Mapping[str, Any]], places: Mapping[Any, float]) -> list[tuple[Any, dict[str, Any]]]:
+def _summaries(entries: Sequence[Mapping[str, Any]], order: Mapping[Any, float]) -> list[tuple[Any, dict[str, Any]]]:
     """Return each layer of a cell in order, with its columns."""
     values: dict[Any, list[float]] = defaultdict(list)
     for entry in entries:
         for name, value in zip(_names(entry), _values(entry), strict=True):
             values[name].append(math.nan if value is None else float(value))
     summaries = []
-    for name in sorted(values, key=places.__getitem__):
+    for name in sorted(values, key=order.__getitem__):
         finite = [value for value in values[name] if math.isfinite(value)]  # few, for which numpy is slow
         ends = (median(finite), min(finite), max(finite)) if finite else (math.nan,) * 3
         columns = dict(zip(("value_median", "value_smallest", "value_largest"), ends, strict=True))

@@ -123,7 +123,7 @@ _TENSORS: Cells = {
 def _(result: Audit) -> list[Answer]:
     number = len(result.findings)
     said = [
-        say("{found!b}.", found=counted(number, "finding") if number else "No findings"),
+        say("{findings!b}.", findings=counted(number, "finding") if number else "No findings"),
         *(say("{kind!b}: {what}.", kind=one.kind, what=_rest(str(one), one.kind)) for one in result.findings),
     ]
     findings = [_table("findings", "Findings", result.findings, _FINDINGS)] if number else []
@@ -221,10 +221,10 @@ def _profiles(rows: Sequence[Row]) -> Iterator[Figure]:
         if not positive:
             continue
         points = [
-            {"series": label, "kind": "", "x": place, "low": math.nan, "high": math.nan}
+            {"series": label, "kind": "", "x": position, "low": math.nan, "high": math.nan}
             | {"value": value, "words": f"{label}, {layer}: {value:.3g}"}
             for label, profile in profiles.items()
-            for place, (layer, value) in enumerate(profile, start=1)
+            for position, (layer, value) in enumerate(profile, start=1)
         ]
         layers = axis("layer, in the order in which they run", (1, max(map(len, profiles.values()))))
         drawing = lines(points, chosen, layers, log_axis(words, positive))

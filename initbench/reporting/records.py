@@ -68,11 +68,11 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
     curve: list[dict[str, Any]] = []
     last, lowest = 0, math.inf
     for entry in entries:
-        place = int(entry[unit] * CURVE_POINTS / length)
-        drawn, outcome = place > last, math.inf if entry[key] is None else sign * entry[key]
+        point = int(entry[unit] * CURVE_POINTS / length)
+        drawn, outcome = point > last, math.inf if entry[key] is None else sign * entry[key]
         if drawn or outcome < lowest:
             curve.append({name: entry[name] for name in names if name in entry} | {"drawn": drawn})
-        last = max(last, place)
+        last = max(last, point)
         lowest = min(lowest, outcome)
     slimmed = copy(record)  # without the checks of a new record
     vars(slimmed).update(

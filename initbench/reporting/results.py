@@ -122,7 +122,7 @@ class Results:
     @cached_property
     def trials_on(self) -> dict[str, pd.DataFrame]:
         """The compared trials of each workload."""
-        return {str(workload): own for workload, own in self.trials.groupby("workload", sort=False)}
+        return {str(workload): rows for workload, rows in self.trials.groupby("workload", sort=False)}
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -224,7 +224,7 @@ def read_results(
             factor is tuned.
     """
     source = read_source(folders, compare)
-    if factor := next((own for own in source.compare if own in tuned_of(source.records)), None):
+    if factor := next((name for name in source.compare if name in tuned_of(source.records)), None):
         raise InitbenchError(f"{factor} is tuned: each treatment chooses its own, so it tells none apart")
     return Results(source)
 

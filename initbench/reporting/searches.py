@@ -105,9 +105,9 @@ def at_protocol(results: Results, protocol: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_CHOSEN)
 
 
-def counts_text(own: pd.DataFrame) -> str:
+def counts_text(rows: pd.DataFrame) -> str:
     """Return the points in a cell's rows of `chosen` or `at_protocol`: ``0.1``, or ``0.03 (2), 0.1`` if they differ."""
-    counts = Counter[str](own.sort_values("rate", kind="stable")["point"])
+    counts = Counter[str](rows.sort_values("rate", kind="stable")["point"])
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{point} ({number})" if number > 1 else point for point, number in counts.items())

@@ -81,4 +81,4 @@ def _follows(factor: str, size: str, keys: Mapping[str, Key]) -> bool:
     values: dict[str, set[str]] = defaultdict(set)
     for key in keys.values():
         values[repr(key.get(size))].add(repr(key.get(factor)))
-    return all(len(own) == 1 for own in values.values())
+    return all(len(levels) == 1 for levels in values.values())

@@ -91,14 +91,14 @@ def interval_words(value: str, low: str, high: str) -> str:
     return f"{value} ({low} to {high})" if low and high else value
 
 
-def over_words(number: int, place: str) -> str:
+def over_words(number: int, noun: str) -> str:
     """Return ``one workload``, ``both workloads`` or ``4 workloads``.
 
     Args:
         number: of them.
-        place: a workload in one word (`names.Names.noun`).
+        noun: a workload in one word (`names.Names.noun`).
     """
-    return f"one {place}" if number == 1 else f"both {place}s" if number == 2 else f"{number} {place}s"
+    return f"one {noun}" if number == 1 else f"both {noun}s" if number == 2 else f"{number} {noun}s"
 
 
 def _numbers(values: Sequence[float], estimate: Estimate, metric: Metric) -> list[str]:
@@ -107,14 +107,14 @@ def _numbers(values: Sequence[float], estimate: Estimate, metric: Metric) -> lis
     An end that is not 0 never reads as 0 where the metric's own format tells it from 0.
     """
     texts = [metric.number(value) if math.isfinite(value) else "" for value in values]
-    found = [_FIXED.fullmatch(text) for text in texts if text]
+    matches = [_FIXED.fullmatch(text) for text in texts if text]
     width = abs(metric.scale) * estimate.half_width
-    if not all(found) or not 0 < width < math.inf:
+    if not all(matches) or not 0 < width < math.inf:
         return texts
-    most = max((len(match[1] or "") for match in found if match), default=0)
+    most = max((len(match[1] or "") for match in matches if match), default=0)
     for decimals in range(max(0, _DIGITS - 1 - math.floor(math.log10(width))), most):
         rounded = [f"{metric.scale * value:.{decimals}f}" if math.isfinite(value) else "" for value in values]
-        vanishes = any(text and not float(text) and float(own) for text, own in zip(rounded, texts, strict=True))
+        vanishes = any(text and not float(text) and float(exact) for text, exact in zip(rounded, texts, strict=True))
         if not vanishes:
             return [text.removeprefix("-") if text and not float(text) else text for text in rounded]
     return texts

@@ -103,12 +103,12 @@ def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labe
     """Return each trial's workload; if it has several metrics, with the metric's title (name, if titles are equal)."""
     several = trials.groupby("workload")["metric"].transform("nunique") > 1
     # A failed trial has no metric; it gets that of its treatment's other trials.
-    own = trials["metric"].fillna(trials.groupby(["workload", "treatment"])["metric"].transform("first"))
+    names = trials["metric"].fillna(trials.groupby(["workload", "treatment"])["metric"].transform("first"))
     shared = Counter(metric.title for metric in metrics.values())
     words = {name: metric.title if shared[metric.title] == 1 else name for name, metric in metrics.items()}
     return [
         labels.workload(labels.workloads[workload] | {"metric": words[metric]}) if is_one_of_several else workload
-        for workload, metric, is_one_of_several in zip(trials["workload"], own, several & own.notna(), strict=True)
+        for workload, metric, is_one_of_several in zip(trials["workload"], names, several & names.notna(), strict=True)
     ]
 
 

@@ -105,8 +105,8 @@ def tune_of(
     """
     keys = tuned_of(records)
     counts = searched.groupby(["workload", "treatment", "seed"], sort=False).size()
-    tries = int(counts.max()) if len(counts) else max((int(own.get("tries") or 0) for own in said), default=0)
-    is_once = any(own.get("search") == "once" for own in said)
+    tries = int(counts.max()) if len(counts) else max((int(entry.get("tries") or 0) for entry in said), default=0)
+    is_once = any(entry.get("search") == "once" for entry in said)
     return Tune(keys, tries, is_once, protocol, tuple(protocols), searched["trial_id"].nunique())
 
 

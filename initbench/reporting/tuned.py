@@ -120,8 +120,8 @@ def _factors(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
     for record in records:
         for layer, factor in record.initialization.get("factors", {}).items():
             values[layer].append(factor)
-    for place, (layer, numbers) in enumerate(values.items()):
-        yield {"layer": layer, "place": place, "seeds": len(numbers), "unit": ""} | _ends(_VALUES, numbers)
+    for position, (layer, numbers) in enumerate(values.items()):
+        yield {"layer": layer, "place": position, "seeds": len(numbers), "unit": ""} | _ends(_VALUES, numbers)
 
 
 def _in_history(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:

@@ -49,14 +49,14 @@ def branch_ends(model: nn.Module, branches: Iterable[ResidualBranch]) -> list[nn
 
     A branch that ends in no module that another could follow raises an ArgumentError.
     """
-    found = []
+    ends = []
     for branch in branches:
         end = _branch_end(model, branch)
         if end is None and branch.output is None:
             block = branch.block or type(model).__name__
             raise ArgumentError(f"a branch of {block} ends in no module that a multiplier could follow")
-        found.append(model.get_submodule(branch.output or "") if end is None else end)
-    return found
+        ends.append(model.get_submodule(branch.output or "") if end is None else end)
+    return ends
 
 
 def ended(end: nn.Module, now: nn.Module, part: nn.Module, name: str) -> nn.Module:

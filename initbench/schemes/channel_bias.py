@@ -73,8 +73,8 @@ def _bias_of(norm: Any) -> nn.Module:
         shape = tuple(norm.weight.shape)
     else:
         shape = (norm.num_features,) if isinstance(norm, _NormBase) else (norm.num_channels,)
-    own = getattr(norm, "bias", None)
+    bias = getattr(norm, "bias", None)
     like = next((p for p in norm.parameters(recurse=False)), torch.empty(0))
-    values = torch.zeros(shape, device=like.device, dtype=like.dtype) if own is None else own.detach().clone()
+    values = torch.zeros(shape, device=like.device, dtype=like.dtype) if bias is None else bias.detach().clone()
     over_last = isinstance(norm, nn.LayerNorm | nn.RMSNorm) or is_written_out_rms_norm(norm)
     return ChannelBias(values, last=over_last and not is_norm_over_channels_of_images(norm))

@@ -28,8 +28,8 @@ def replace_modules(model: nn.Module, replacements: Mapping[nn.Module, nn.Module
     known = set(model.modules())
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     named = [(*name.rpartition("."), module) for name, module in model.named_modules(remove_duplicate=False)]
-    places = [(model.get_submodule(parent), name, module) for parent, _, name, module in named]
-    for parent, name, module in places:
+    children = [(model.get_submodule(parent), name, module) for parent, _, name, module in named]
+    for parent, name, module in children:
         if module in replacements:
             setattr(parent, name, replacements[module])
             for part in set(replacements[module].modules()) - known:
@@ -52,18 +52,18 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
     an activation after the normalization, stay. A normalization of another kind, or a model that is itself one, raises
     an ArgumentError.
     """
-    found: dict[nn.Module, nn.Module] = {}
+    replacements: dict[nn.Module, nn.Module] = {}
     for name, module in model.named_modules():
         kind = type(module).__name__
         if isinstance(module, NORM_LAYERS) or is_written_out_rms_norm(module):
             # timm's classes such as BatchNormAct2d contain further modules that follow the normalization.
             after = {name: part for name, part in module.named_children() if not isinstance(part, nn.Identity)}
-            found[module] = in_order(bias=make(module), **after) if after else make(module)
+            replacements[module] = in_order(bias=make(module), **after) if after else make(module)
         elif "norm" in kind.lower() and not any(module.children()) and "parametrizations" not in name:
             raise ArgumentError(f"{name} is a {kind}, which is none of the normalizations that can be taken out")
-    if model in found:
+    if model in replacements:
         raise ArgumentError(f"the model itself is a normalization, {type(model).__name__}")
-    return found
+    return replacements
 
 
 @torch.no_grad()

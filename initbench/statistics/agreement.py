@@ -36,8 +36,8 @@ def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     rows = []
     results = trials.loc[trials["status"] != "failed", ["workload", "treatment", "seed", probe]]
-    for workload, own in results.groupby("workload", sort=False):
-        wide = own.pivot(index="seed", columns="treatment", values=probe)  # noqa: PD010  # it refuses duplicates
+    for workload, group in results.groupby("workload", sort=False):
+        wide = group.pivot(index="seed", columns="treatment", values=probe)  # noqa: PD010  # it refuses duplicates
         values = wide.astype(float).dropna(axis="index", how="all").dropna(axis="columns")
         seeds, treatments = values.shape
         if seeds < 2 or treatments < 3:

@@ -86,30 +86,30 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
     """
     known = _Columns(trials, measured)
     rows = []
-    for workload, treatment, own in _places(trials):
-        row = {"workload": workload, "treatment": treatment, **_counts(known, own)}
-        results = own[~np.isnan(known.numbers["oriented"][own])]
+    for workload, treatment, positions in _positions(trials):
+        row = {"workload": workload, "treatment": treatment, **_counts(known, positions)}
+        results = positions[~np.isnan(known.numbers["oriented"][positions])]
         row |= _judged(known, results)
         for column in measured:
             row |= _median(known, results, column)
         rows.append(row)
     rows.sort(key=lambda row: (natural(str(row["workload"])), natural(str(row["treatment"]))))
     medians = [name for column in measured for name in (column, f"{column}.saturated")]
-    found = pd.DataFrame(rows, columns=[*_COUNTS, *_JUDGED, *medians])
-    found = found.astype(dict.fromkeys([*_JUDGED, *medians], float))  # also where there is none
-    found = found.assign(**_states(found))
-    return found.assign(trains=_training_seeds(found, trials))[[*_COLUMNS, *medians]]
+    frame = pd.DataFrame(rows, columns=[*_COUNTS, *_JUDGED, *medians])
+    frame = frame.astype(dict.fromkeys([*_JUDGED, *medians], float))  # also where there is none
+    frame = frame.assign(**_states(frame))
+    return frame.assign(trains=_training_seeds(frame, trials))[[*_COLUMNS, *medians]]
 
 
-def _places(trials: pd.DataFrame) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
+def _positions(trials: pd.DataFrame) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
     """Yield the workload, the treatment and the positions of the trials of each cell."""
     names = ["workload", "treatment"]
     number = trials.groupby(names, sort=False).ngroup().to_numpy()
     order = np.argsort(number, kind="stable")
     order = order[number[order] >= 0]
     workloads, treatments = (trials[name].to_numpy(dtype=object) for name in names)
-    for own in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []:
-        yield workloads[own[0]], treatments[own[0]], own
+    for positions in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []:
+        yield workloads[positions[0]], treatments[positions[0]], positions
 
 
 class _Columns:
@@ -134,13 +134,13 @@ class _Columns:
             self.saturated[column] = flags.fillna(value=False).to_numpy(dtype=bool)
 
 
-def _counts(known: _Columns, own: NDArray[np.intp]) -> dict[str, Any]:
+def _counts(known: _Columns, positions: NDArray[np.intp]) -> dict[str, Any]:
     """Return how many trials of a cell finished, diverged or failed, and the name of their outcome."""
-    statuses, metrics = known.status[own], known.metric[own][known.has_metric[own]]
+    statuses, metrics = known.status[positions], known.metric[positions][known.has_metric[positions]]
     failed = int((statuses == "failed").sum())
     return {
         "metric": metrics[0] if len(metrics) else None,
-        "seeds": len(own) - failed,
+        "seeds": len(positions) - failed,
         "diverged": int((statuses == "diverged").sum()),
         "failed": failed,
     }
@@ -161,12 +161,12 @@ def _judged(known: _Columns, results: NDArray[np.intp]) -> dict[str, float]:
     }
 
 
-def _states(found: pd.DataFrame) -> dict[str, Any]:
+def _states(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the columns ``state`` and ``ranked``."""
-    outcome = found["outcome"].to_numpy()
-    untrained = is_trained(outcome, found["chance"], found["chance_standard_error"], found["best"]) == 0
+    outcome = frame["outcome"].to_numpy()
+    untrained = is_trained(outcome, frame["chance"], frame["chance_standard_error"], frame["best"]) == 0
     state = np.select(
-        [outcome == np.inf, untrained, ~np.isnan(outcome), found["seeds"].to_numpy() == 0],
+        [outcome == np.inf, untrained, ~np.isnan(outcome), frame["seeds"].to_numpy() == 0],
         ["diverged", "untrained", "trained", "failed"],
         "measured",
     )
@@ -175,15 +175,15 @@ def _states(found: pd.DataFrame) -> dict[str, Any]:
     return {"state": state, "ranked": ranked}
 
 
-def _training_seeds(found: pd.DataFrame, trials: pd.DataFrame) -> list[float]:
-    best = found[found["state"] == "trained"].groupby("workload")["outcome"].min()
+def _training_seeds(frame: pd.DataFrame, trials: pd.DataFrame) -> list[float]:
+    best = frame[frame["state"] == "trained"].groupby("workload")["outcome"].min()
     results = trials[trials["oriented"].notna()]
     chance = results["oriented_chance"].to_numpy(dtype=float)
     least = chance - TRAINS * (chance - results["workload"].map(best).to_numpy(dtype=float))
     flags = (results["is_trained"] == 1) & (results["oriented"].to_numpy(dtype=float) <= least)
     flags = flags.astype(float).where(results["is_trained"].notna())
     counts = flags.groupby([results["workload"], results["treatment"]]).sum(min_count=1).to_dict()
-    return [counts.get(cell, math.nan) for cell in zip(found["workload"], found["treatment"], strict=True)]
+    return [counts.get(cell, math.nan) for cell in zip(frame["workload"], frame["treatment"], strict=True)]
 
 
 def all_train(cells: pd.DataFrame) -> NDArray[np.bool_]:

@@ -42,12 +42,12 @@ def initialization_steps(record: Any) -> float:
     cost = record.initialization.get("cost")
     if not cost:
         return math.nan
-    recipe, own = record.spec["recipe"], record.spec["initializer"]["arguments"].get("batch_size")
-    if own and recipe.get("batch_tokens"):  # steps differ in their samples
+    recipe, batch_size = record.spec["recipe"], record.spec["initializer"]["arguments"].get("batch_size")
+    if batch_size and recipe.get("batch_tokens"):  # steps differ in their samples
         return math.nan
     trained = float(recipe["batch_size"])
-    own = float(own or trained)
-    return gradient_equivalents(cost) * own / trained
+    batch_size = float(batch_size or trained)
+    return gradient_equivalents(cost) * batch_size / trained
 
 
 def on_one_device(records: Iterable[Any]) -> bool:
@@ -109,14 +109,14 @@ def spent(costs: pd.DataFrame) -> Spent:
     spending: list[Spending] = []
     nothing: list[str] = []
     unknown: list[str] = []
-    for treatment, own in costs.groupby("treatment", sort=False):
-        steps = own["initialization_steps"].dropna()
+    for treatment, rows in costs.groupby("treatment", sort=False):
+        steps = rows["initialization_steps"].dropna()
         if not len(steps):
             unknown.append(str(treatment))
         elif steps.max() == 0:
             nothing.append(str(treatment))
         else:
-            times = (own["initialization_steps"] / own["training_steps"].where(own["training_steps"] > 0)).dropna()
+            times = (rows["initialization_steps"] / rows["training_steps"].where(rows["training_steps"] > 0)).dropna()
             ends = (float(times.min()), float(times.max())) if len(times) else (math.nan, math.nan)
             spending.append(Spending(str(treatment), float(steps.min()), float(steps.max()), *ends))
     spending.sort(key=lambda one: -one.most)

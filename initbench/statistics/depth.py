@@ -76,8 +76,8 @@ def reached_depths(
         metrics: by name.
     """
     rows = []
-    for (family, treatment), own in depths.groupby(["family", "treatment"], sort=False):
-        points = own.sort_values("depth").to_dict("records")
+    for (family, treatment), curve in depths.groupby(["family", "treatment"], sort=False):
+        points = curve.sort_values("depth").to_dict("records")
         trains = [(str(family), str(treatment), point["depth"]) in trained for point in points]
         first = trains.index(False) if False in trains else len(trains)
         metric = metrics[points[0]["metric"]]

@@ -61,8 +61,8 @@ class Gain(NamedTuple):
 
     def adds(self, pvalue: float | None = None) -> bool:
         """Return whether the probe adds anything: the test rejects, and the interval agrees."""
-        own = self.pvalue if pvalue is None else pvalue
-        return is_rejected(own, self.gain) and self.gain.value > 0
+        p = self.pvalue if pvalue is None else pvalue
+        return is_rejected(p, self.gain) and self.gain.value > 0
 
 
 def gain(

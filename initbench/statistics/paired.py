@@ -110,9 +110,9 @@ def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, compari
 
 def by_seed(trials: pd.DataFrame, treatments: Collection[str]) -> pd.DataFrame:
     """Return the oriented outcomes of treatments, workloads and seeds × treatments, NaN without a result."""
-    own = trials.loc[trials["treatment"].isin(list(treatments)), ["workload", "seed", "treatment", "oriented"]]
-    own = trial_outcomes(own)
-    return own.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
+    outcomes = trials.loc[trials["treatment"].isin(list(treatments)), ["workload", "seed", "treatment", "oriented"]]
+    outcomes = trial_outcomes(outcomes)
+    return outcomes.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
 
 
 def compare_columns(

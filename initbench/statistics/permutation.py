@@ -194,9 +194,9 @@ def label_permutations(
         if present[:, i].any():  # an absent treatment would only multiply the number of permutations
             columns[unit[i]][rest[i]] = i
     strata: dict[tuple[tuple[str, bytes], ...], list[int]] = {}
-    for u, own in enumerate(columns):
-        if own:
-            pattern = tuple(sorted((other, present[:, i].tobytes()) for other, i in own.items()))
+    for u, others in enumerate(columns):
+        if others:
+            pattern = tuple(sorted((other, present[:, i].tobytes()) for other, i in others.items()))
             strata.setdefault(pattern, []).append(u)
     total = math.prod(math.factorial(len(members)) for members in strata.values())
     workloads = list(strata.values())
@@ -218,8 +218,8 @@ def label_permutations(
 def _of_treatments(permutations: NDArray[np.intp], columns: list[dict[str, int]], width: int) -> NDArray[np.intp]:
     """Return permutations of treatments, (number, treatments), from permutations of their exchanged parts."""
     every = np.tile(np.arange(width), (len(permutations), 1))
-    for u, own in enumerate(columns):
-        for other, i in own.items():
+    for u, others in enumerate(columns):
+        for other, i in others.items():
             # Its exchange partners have the same other factors; without a partner it stays.
             target = np.array([column.get(other, i) for column in columns], dtype=np.intp)
             every[:, i] = target[permutations[:, u]]

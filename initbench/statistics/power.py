@@ -72,8 +72,8 @@ def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
     squares, freedom, workloads = 0.0, 0, 0
     results = trial_outcomes(trials)
     learned = results.assign(outcome=results["outcome"].where(results["is_trained"] != 0))
-    for _, own in learned.groupby("workload", sort=False):
-        wide = own.pivot(index="treatment", columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
+    for _, outcomes in learned.groupby("workload", sort=False):
+        wide = outcomes.pivot(index="treatment", columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
         wide = wide.replace(np.inf, np.nan).dropna()
         rows, columns = wide.shape
         if min(rows, columns) < 2:

@@ -115,14 +115,14 @@ def probe_results(
         forms = {ALL_VALUES: values}
         if saturated.to_numpy().any():
             forms = {UNSATURATED: values.mask(saturated)} | forms
-        for form, own in forms.items():
-            by_workload = associations(own, shown)
-            chosen = {k: selection(own, outcome, k, lower, architectures) for k in _PICKED}
+        for form, x in forms.items():
+            by_workload = associations(x, shown)
+            chosen = {k: selection(x, outcome, k, lower, architectures) for k in _PICKED}
             if metric is None:
                 chosen = {k: each._replace(regret=NONE, regret_at_random=NONE) for k, each in chosen.items()}
                 added = _SEVERAL
             else:
-                added = gain(own, ranked, others, architectures=architectures, parts=parts)
+                added = gain(x, ranked, others, architectures=architectures, parts=parts)
             results.append(
                 ProbeResult(
                     column=column,
@@ -130,12 +130,12 @@ def probe_results(
                     lower_is_better=lower,
                     by_workload=by_workload,
                     saturated=(saturated & outcome.notna()).sum(axis="columns"),
-                    test=permutation_test(own, shown, parts=parts),
-                    rho=crossed(own, shown, parts),
+                    test=permutation_test(x, shown, parts=parts),
+                    rho=crossed(x, shown, parts),
                     pooled=pool(by_workload["rho"], by_workload["n"]),
                     chosen=chosen,
                     gain=added,
-                    divergence=predict_divergence(own, diverged, parts=parts),
+                    divergence=predict_divergence(x, diverged, parts=parts),
                     agreement=mean_seed_agreement(seed_agreement(_with_values(trials, column, form), column)),
                     spread=batch_spread(_batches(records, column, form)),
                     seconds=_seconds(records, column),

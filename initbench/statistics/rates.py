@@ -162,17 +162,17 @@ def ratio_over_seeds(seeds: Sequence[StableRate], comparisons: int = 1) -> Estim
 
 def ratio_over_cells(each: Sequence[Estimate], seeds: Sequence[StableRate], comparisons: int = 1) -> Estimate:
     """Return the geometric mean of the ratios of several cells, like `ratio_over_seeds` for seeds."""
-    found = geometric_estimate([one.value for one in each], comparisons)
-    if found.n < MINIMUM_SEEDS or not all_equal([math.log(one.value) for one in each]):
-        return found
+    mean = geometric_estimate([one.value for one in each], comparisons)
+    if mean.n < MINIMUM_SEEDS or not all_equal([math.log(one.value) for one in each]):
+        return mean
     ends = [math.exp(float(np.mean(np.log([one[at] for one in seeds])))) for at in (3, 4)]
-    return found._replace(low=ends[0], high=ends[1])
+    return mean._replace(low=ends[0], high=ends[1])
 
 
 def geometric_estimate(ratios: ArrayLike, comparisons: int = 1) -> Estimate:
     """Return the geometric mean of positive ratios, with the interval of the mean of their logarithms."""
-    found = mean_estimate(np.log(np.asarray(ratios, dtype=float)), comparisons)
-    return Estimate(math.exp(found.value), math.exp(found.low), math.exp(found.high), found.n)
+    mean = mean_estimate(np.log(np.asarray(ratios, dtype=float)), comparisons)
+    return Estimate(math.exp(mean.value), math.exp(mean.low), math.exp(mean.high), mean.n)
 
 
 def best_of_subset(points: int, tries: int) -> NDArray[np.float64]:
@@ -230,8 +230,8 @@ def tunability(values: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"it takes two seeds, one that chooses and one that shows; got {len(every)}")
     return np.array(
         [
-            np.mean([expected_best(own, other) for j, other in enumerate(every) if j != i], axis=0)
-            for i, own in enumerate(every)
+            np.mean([expected_best(choosing, other) for j, other in enumerate(every) if j != i], axis=0)
+            for i, choosing in enumerate(every)
         ]
     )
 
@@ -250,19 +250,19 @@ def by_rate(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
             direction, not finite if diverged; ``seeds, diverged, untrained``: counts.
     """
     rows = []
-    for (workload, treatment, rate), own in best_at_rates(tries).groupby([*_CELL, "rate"], sort=False):
+    for (workload, treatment, rate), group in best_at_rates(tries).groupby([*_CELL, "rate"], sort=False):
         metric = metrics[str(workload)]
-        found = spread(own["outcome"].to_numpy(dtype=float)).in_direction(metric)
+        summary = spread(group["outcome"].to_numpy(dtype=float)).in_direction(metric)
         rows.append(
             {
                 "workload": workload,
                 "treatment": treatment,
                 "rate": rate,
                 "metric": metric.name,
-                **dict(zip(("value_median", "value_smallest", "value_largest"), found, strict=True)),
-                "seeds": len(own),
-                "diverged": int(own["is_diverged"].sum()),
-                "untrained": int((~own["is_trained"] & ~own["is_diverged"]).sum()),
+                **dict(zip(("value_median", "value_smallest", "value_largest"), summary, strict=True)),
+                "seeds": len(group),
+                "diverged": int(group["is_diverged"].sum()),
+                "untrained": int((~group["is_trained"] & ~group["is_diverged"]).sum()),
             }
         )
     order = {key: i for i, key in enumerate(dict.fromkeys(zip(tries["workload"], tries["treatment"], strict=True)))}
@@ -283,15 +283,15 @@ def by_tries(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame
             many tries in training steps, including initialization, NaN if a record does not contain it.
     """
     rows: list[dict[str, Any]] = []
-    for (workload, treatment), own in tries.groupby(_CELL, sort=False):
-        metric, wide = metrics[str(workload)], _by_seed(own)
+    for (workload, treatment), group in tries.groupby(_CELL, sort=False):
+        metric, wide = metrics[str(workload)], _by_seed(group)
         if wide is None:
             continue
-        shown = np.minimum(wide, own["chance"].iloc[0]) if not math.isnan(own["chance"].iloc[0]) else wide
+        shown = np.minimum(wide, group["chance"].iloc[0]) if not math.isnan(group["chance"].iloc[0]) else wide
         if not np.isfinite(shown).all():
             continue
         curves = tunability(shown)
-        cost = float(own["steps"].mean(skipna=False))
+        cost = float(group["steps"].mean(skipna=False))
         for k in range(curves.shape[1]):
             ends = sorted(metric.oriented(value) for value in (curves[:, k].min(), curves[:, k].max()))
             rows.append(
@@ -311,29 +311,29 @@ def by_tries(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame
 
 def good_ranges(tries: pd.DataFrame) -> dict[tuple[str, str], Any]:
     """Return the range of good learning rates of each cell that trains (`good_range`)."""
-    found = {}
-    for (workload, treatment), own in best_at_rates(tries).groupby(_CELL, sort=False):
-        medians = own.groupby("rate")["outcome"].median()
-        if not (own.groupby("rate")["is_trained"].mean() >= 0.5)[medians == medians.min()].any():
+    ranges = {}
+    for (workload, treatment), group in best_at_rates(tries).groupby(_CELL, sort=False):
+        medians = group.groupby("rate")["outcome"].median()
+        if not (group.groupby("rate")["is_trained"].mean() >= 0.5)[medians == medians.min()].any():
             continue
-        if (span := good_range(medians.index, medians, float(own["chance"].iloc[0]))) is not None:
-            found[str(workload), str(treatment)] = span
-    return found
+        if (span := good_range(medians.index, medians, float(group["chance"].iloc[0]))) is not None:
+            ranges[str(workload), str(treatment)] = span
+    return ranges
 
 
 def stable_rates(tries: pd.DataFrame) -> dict[tuple[str, str], list[StableRate]]:
     """Return the largest stable and the best learning rate of every seed of each cell in which some rate trained."""
-    found: dict[tuple[str, str], list[StableRate]] = {}
-    for (workload, treatment, _), own in best_at_rates(tries).groupby([*_CELL, "seed"], sort=False):
-        one = stable_rate(own["rate"], own["outcome"], own["is_trained"])
+    rates: dict[tuple[str, str], list[StableRate]] = {}
+    for (workload, treatment, _), group in best_at_rates(tries).groupby([*_CELL, "seed"], sort=False):
+        one = stable_rate(group["rate"], group["outcome"], group["is_trained"])
         if one is not None:
-            found.setdefault((str(workload), str(treatment)), []).append(one)
-    return found
+            rates.setdefault((str(workload), str(treatment)), []).append(one)
+    return rates
 
 
-def _by_seed(own: pd.DataFrame) -> np.ndarray | None:
+def _by_seed(group: pd.DataFrame) -> np.ndarray | None:
     """Return the outcomes of a cell, seeds × points in their order; None if its seeds have different points."""
-    each = [part for _, part in own.groupby("seed", sort=False)]
+    each = [part for _, part in group.groupby("seed", sort=False)]
     points = list(each[0]["point"])
     if len(each) < 2 or any(list(part["point"]) != points for part in each):
         return None

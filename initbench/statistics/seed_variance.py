@@ -77,8 +77,8 @@ def seed_variances(trials: pd.DataFrame) -> dict[str, SeedVariance]:
     x = np.full((len(groups), wide.shape[1], max(table.shape[1] for table in groups.values())), math.nan)
     for row, table in zip(x, groups.values(), strict=True):
         row[:, : table.shape[1]] = table
-    found = variances(x, _units(trials, list(groups)))
-    return {name: SeedVariance(*(array[i] for array in found)) for i, name in enumerate(groups)}
+    arrays = variances(x, _units(trials, list(groups)))
+    return {name: SeedVariance(*(array[i] for array in arrays)) for i, name in enumerate(groups)}
 
 
 class SuiteVariances(NamedTuple):
@@ -112,8 +112,8 @@ def suite_variances(trials: pd.DataFrame, cells: pd.DataFrame) -> SuiteVariances
     learns = all_learn(cells)
     trains_at_some = (cells["trains"] > 0) & (cells["trains"] < cells["seeds"])
     alike, agreed = (
-        set(zip(own["workload"], own["treatment"], strict=True))
-        for own in (cells[learns & ~trains_at_some], cells[learns | none_learns(cells)])
+        set(zip(rows["workload"], rows["treatment"], strict=True))
+        for rows in (cells[learns & ~trains_at_some], cells[learns | none_learns(cells)])
     )
     pairs = zip(trials["workload"], trials["treatment"], strict=True)
     outcome = seed_variances(trials[[pair in alike for pair in pairs]])

@@ -97,7 +97,7 @@ def workload_verdicts(
         claims: number of such families that share the 5 %.
     """
     judged = cells[cells["outcome"].notna()]
-    groups = [_pairs(str(name), own, trials, variances) for name, own in judged.groupby("workload", sort=False)]
+    groups = [_pairs(str(name), rows, trials, variances) for name, rows in judged.groupby("workload", sort=False)]
     if family == "suite" and groups:
         together = holm_comparisons(np.concatenate([group.pvalues for group in groups]), claims)
         numbers = np.split(together, np.cumsum([len(group.pairs) for group in groups])[:-1])
@@ -251,9 +251,9 @@ def verdicts_over_workloads(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterat
     names = [str(name) for name in whole.columns]
     wide = by_seed(trials[trials["workload"].isin(whole.index)], names)
     for first, second in combinations(names, 2):
-        found = compare_columns(wide, first, second, comparisons=len(names) * (len(names) - 1) // 2)
-        difference = found.judged if found.has_mean else Estimate(math.nan, math.nan, math.nan, found.workloads)
-        yield Verdict("", first, second, found.side, difference, comparisons=found.comparisons)
+        paired = compare_columns(wide, first, second, comparisons=len(names) * (len(names) - 1) // 2)
+        difference = paired.judged if paired.has_mean else Estimate(math.nan, math.nan, math.nan, paired.workloads)
+        yield Verdict("", first, second, paired.side, difference, comparisons=paired.comparisons)
 
 
 def verdicts_side_by_side(verdicts: Mapping[str, Iterable[Verdict]]) -> pd.DataFrame:
@@ -269,11 +269,11 @@ def verdicts_side_by_side(verdicts: Mapping[str, Iterable[Verdict]]) -> pd.DataF
     """
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     names = ["workload", "first", "second"]
-    for protocol, own in verdicts.items():
+    for protocol, of_protocol in verdicts.items():
         ends = ("better", "difference", "low", "high", "of_training")
         columns = [f"{protocol}_{end}" for end in ends]
         names += columns
-        for one in own:
+        for one in of_protocol:
             row = rows.setdefault(
                 one[:3], {"workload": one.workload or "all", "first": one.first, "second": one.second}
             )

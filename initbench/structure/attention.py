@@ -57,7 +57,7 @@ class _Finder:
         self._consumers = graph.consumers()
         self._products = [node for node in graph.nodes if node.from_input and factors(node)]
         self._explained: set[Node] = set()
-        self._found: dict[Node, Attention] = {}
+        self._attentions: dict[Node, Attention] = {}
 
     def result(self) -> tuple[list[Attention], str | None]:
         for node in self._graph.nodes:
@@ -67,15 +67,15 @@ class _Finder:
                 self._add(node, node.at((0, "query")), node.at((1, "key")), node.at((2, "value")))
             elif node.function == "softmax" and node.from_input:
                 self._look_around(node)
-        found = [self._found[node] for node in sorted(self._found, key=_index)]
-        return found, self._unknown(found)
+        attentions = [self._attentions[node] for node in sorted(self._attentions, key=_index)]
+        return attentions, self._unknown(attentions)
 
-    def _unknown(self, found: list[Attention]) -> str | None:
+    def _unknown(self, attentions: list[Attention]) -> str | None:
         others = [node for node in self._products if node not in self._explained]
         if others:
             where = others[0].module or "the model"
             return f"{where} multiplies two results, which may be an attention without a softmax"
-        for one in found:
+        for one in attentions:
             lacking = [role for role in ("query", "key", "value", "output") if not getattr(one, role)]
             if lacking:
                 return f"no weight layer is found for the {' and '.join(lacking)} of {one.module or 'the model'}"
@@ -89,19 +89,19 @@ class _Finder:
         if len(roles) == 3:
             query, key, value = roles
             output = tuple(use.name for use in node.layers if use.step == 1)
-            self._found[node] = Attention(node.module, query, key, value, output)
+            self._attentions[node] = Attention(node.module, query, key, value, output)
 
     def _look_around(self, softmax: Node) -> None:
         """Add the attention around a softmax: the product before it, and the product of its result with the values."""
 
         def is_score(node: Node) -> bool:
-            return node in self._products and node.index < softmax.index and _same_place(node, softmax)
+            return node in self._products and node.index < softmax.index and _are_nested(node, softmax)
 
         before = self._reached([softmax], lambda node: node.signals, is_score, through_layers=True)
         behind = self._reached(
             [softmax],
             lambda node: self._consumers.get(node, []),
-            lambda node: node in self._products and _same_place(node, softmax),
+            lambda node: node in self._products and _are_nested(node, softmax),
             through_layers=True,
         )
         if not before or not behind:
@@ -115,14 +115,14 @@ class _Finder:
 
     def _upwards(self, start: Node, end: Node) -> set[Node]:
         """Return the nodes that depend on a node, up to another node."""
-        found = {start}
+        dependents = {start}
         for node in self._graph.nodes[start.index + 1 : end.index + 1]:
-            if found & set(node.sources):
-                found.add(node)
-        return found
+            if dependents & set(node.sources):
+                dependents.add(node)
+        return dependents
 
     def _add(self, core: Node, query: list[Node], key: list[Node], value: list[Node]) -> None:
-        self._found[core] = Attention(
+        self._attentions[core] = Attention(
             core.module,
             self._layers(query, lambda node: node.sources),
             self._layers(key, lambda node: node.sources),
@@ -154,7 +154,7 @@ class _Finder:
 
         Nodes of `start` count if `start_counts`; paths continue after a weight layer if `through_layers`.
         """
-        found: dict[Node, None] = {}
+        matches: dict[Node, None] = {}
         seen: set[Node] = set()
         pending = list(start) if start_counts else [node for first in start for node in following(first)]
         while pending:
@@ -163,13 +163,13 @@ class _Finder:
                 continue
             seen.add(node)
             if wanted(node):
-                found[node] = None
+                matches[node] = None
             elif not node.steps or through_layers:
                 pending += following(node)
-        return list(found)
+        return list(matches)
 
 
-def _same_place(node: Node, softmax: Node) -> bool:
+def _are_nested(node: Node, softmax: Node) -> bool:
     """Return whether a node ran in the module of a softmax, or around it, since the softmax may be a module."""
     inner, outer = (f".{module}".rstrip(".") + "." for module in (softmax.module, node.module))
     return inner.startswith(outer) or outer.startswith(inner)

@@ -50,8 +50,8 @@ def locked_parameters(model: nn.Module, inputs: Any, names: Sequence[str]) -> se
         try:
             while locked:
                 rest = {name: parameter for name, parameter in zeros.items() if name in locked}
-                found = zip(rest, _gradients(model, batch, list(rest.values())), strict=True)
-                free = [name for name, gradient in found if gradient is not None and gradient.any()]
+                pairs = zip(rest, _gradients(model, batch, list(rest.values())), strict=True)
+                free = [name for name, gradient in pairs if gradient is not None and gradient.any()]
                 if not free:
                     break
                 locked -= set(free)
@@ -72,12 +72,12 @@ def locked_branch(model: nn.Module, inputs: Any, structure: Structure) -> list[s
     """
     parts = list(_factors(structure))
     locked = locked_parameters(model, inputs, list(dict.fromkeys(name for part in parts for name in part)))
-    found: list[str] = []
+    names: list[str] = []
     for part in parts:
         zeros = [name for name in part if not model.get_parameter(name).detach().any()]
         if zeros and locked.issuperset(zeros):
-            found += zeros
-    return list(dict.fromkeys(found))
+            names += zeros
+    return list(dict.fromkeys(names))
 
 
 def in_words(locked: Sequence[str]) -> str:

@@ -67,7 +67,7 @@ def find_heads(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[tuple[s
 
     They are in the order in which they run; if there are none, the second value is the reason.
     """
-    found: set[Node] = set()
+    heads: set[Node] = set()
     seen: set[Node] = set()
     sums: list[Node] = []
     pending = list(graph.outputs)
@@ -79,10 +79,10 @@ def find_heads(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[tuple[s
         if node in shortcuts:
             sums.append(node)
         elif node.steps:
-            found.add(node)
+            heads.add(node)
         else:
             pending += node.signals
-    names = [name for node in sorted(found, key=lambda node: node.index) for name in node.last_layers]
+    names = [name for node in sorted(heads, key=lambda node: node.index) for name in node.last_layers]
     if names:
         return tuple(dict.fromkeys(names)), None
     if sums:
@@ -99,7 +99,7 @@ def find_norms(graph: RunGraph, model: nn.Module) -> list[str]:
     weight.
     """
     modules = dict(model.named_modules())
-    found: dict[str, None] = {}
+    norms: dict[str, None] = {}
     for node in graph.nodes:
         if not node.from_input:
             continue
@@ -107,10 +107,10 @@ def find_norms(graph: RunGraph, model: nn.Module) -> list[str]:
         if node.function in NORMS:
             parameters = [name for source in node.sources for name in source.parameters]
             alone = isinstance(module, NORM_LAYERS) or not _holds_layers(module)
-            found[node.module if alone or not parameters else layer_of(parameters[0])] = None
+            norms[node.module if alone or not parameters else layer_of(parameters[0])] = None
         elif node.function in DEVIATIONS and not _holds_layers(module) and any(True for _ in module.parameters()):
-            found[node.module] = None
-    return list(found)
+            norms[node.module] = None
+    return list(norms)
 
 
 def _holds_layers(module: nn.Module) -> bool:
@@ -126,7 +126,7 @@ def find_scalar_biases(graph: RunGraph) -> list[str]:
     """
     steps = Counter(node.module for node in graph.nodes if node.from_input)
     holders = {around for node in graph.nodes if node.layers for around in _around(node.module)}
-    found: dict[str, None] = {}
+    biases: dict[str, None] = {}
     for node in graph.nodes:
         if node.function not in ADDITIONS or not node.from_input:
             continue
@@ -134,8 +134,8 @@ def find_scalar_biases(graph: RunGraph) -> list[str]:
         for added in node.at((0, 1, "input", "other")):
             is_scalar = len(added.parameters) == 1 and math.prod(added.dims) == 1
             if is_scalar and (adds_alone or node.module in holders):
-                found[added.parameters[0]] = None
-    return list(found)
+                biases[added.parameters[0]] = None
+    return list(biases)
 
 
 def _around(module: str) -> Iterator[str]:
@@ -174,8 +174,8 @@ def summary(structure: Structure) -> str:
     return "\n".join(lines)
 
 
-def _line(what: str, found: Iterable[str]) -> str:
-    names = list(found)
+def _line(what: str, items: Iterable[str]) -> str:
+    names = list(items)
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     return f"{what}: {len(names)}{f' ({shown})' if names else ''}"
 
@@ -242,9 +242,9 @@ def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
         InitializationError: the model fails on the inputs, or its method names parts that do not exist.
     """
     graph = record_run_on_any_input(model) if inputs is None else record_run(model, inputs)
-    found = structure_of(graph, model)
+    structure = structure_of(graph, model)
     state = getattr(model, "initbench_structure", None)
-    return found if state is None else _checked(state(found), model)
+    return structure if state is None else _checked(state(structure), model)
 
 
 def structure_of(graph: RunGraph, model: nn.Module) -> Structure:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-Place = int | str | tuple[int | str, ...]
+ArgumentKey = int | str | tuple[int | str, ...]
 """An argument of a function: its position or name, followed by its place in a list or dictionary."""
 
 ADDITIONS = {"add"}
 # Functions that multiply, and their factors, which may be scalars or tensors.
-FACTORS: dict[str, tuple[Place, ...]] = {"mul": (0, 1, "other"), "addcmul": (1, 2, "tensor1", "tensor2")}
+FACTORS: dict[str, tuple[ArgumentKey, ...]] = {"mul": (0, 1, "other"), "addcmul": (1, 2, "tensor1", "tensor2")}
 
 # Functions that only move entries: scaling the input scales the output.
 MOVES = {
@@ -24,7 +24,7 @@ SELECTIONS = {
 }
 
 # Functions and the values that they choose from, group or replace; the other arguments say which.
-CHOSEN: dict[str, tuple[Place, ...]] = {
+CHOSEN: dict[str, tuple[ArgumentKey, ...]] = {
     **dict.fromkeys(["getitem", "gather", "index_select", "masked_fill"], (0, "input")),
     "setitem": (0, 2),
     "where": (1, 2, "input", "other"),
@@ -40,7 +40,7 @@ FUSED_ATTENTION = "scaled_dot_product_attention"
 
 # Functions of layers, the kind of layer, and the position of the weight.
 _CONVOLUTIONS = [f"{kind}{dims}d" for kind in ("conv", "conv_transpose") for dims in (1, 2, 3)]
-WEIGHTS: dict[str, tuple[str, tuple[Place, ...]]] = {
+WEIGHTS: dict[str, tuple[str, tuple[ArgumentKey, ...]]] = {
     "linear": ("linear", (1, "weight")),
     "bilinear": ("bilinear", (2, "weight")),
     "embedding": ("embedding", (1, "weight")),
@@ -50,7 +50,7 @@ WEIGHTS: dict[str, tuple[str, tuple[Place, ...]]] = {
 RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 
 # Products of two matrices, and the matrices' positions. A matrix made only from parameters is a weight.
-MATRIX_PRODUCTS: dict[str, tuple[Place, ...]] = {
+MATRIX_PRODUCTS: dict[str, tuple[ArgumentKey, ...]] = {
     **dict.fromkeys(["matmul", "mm", "bmm", "mv"], (0, 1, "other", "mat2")),
     **dict.fromkeys(["addmm", "baddbmm", "addbmm", "addmv"], (1, 2, "mat1", "mat2", "batch1", "batch2")),
     "tensordot": (0, 1, "a", "b"),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from initbench.structure.functions import MATRIX_PRODUCTS, RECURRENT, WEIGHTS, Place
+from initbench.structure.functions import MATRIX_PRODUCTS, RECURRENT, WEIGHTS, ArgumentKey
 from initbench.structure.run_graph import LayerUse, Node, RunGraph, depths_from_input
 
 ATTENTION = "multi_head_attention_forward"
-_IN_PROJECTIONS: tuple[Place, ...] = (5, "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
-_OUT_PROJECTION: tuple[Place, ...] = (11, "out_proj_weight")
+_IN_PROJECTIONS: tuple[ArgumentKey, ...] = (5, "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
+_OUT_PROJECTION: tuple[ArgumentKey, ...] = (11, "out_proj_weight")
 # Names of a layer's only weight, also under legacy weight and spectral normalization; or of an attention's inputs.
 _ONLY_WEIGHT = {"weight", "weight_g", "weight_v", "weight_orig", "in_proj_weight"}
 
@@ -34,30 +34,30 @@ class Weights:
     def is_matrix(self, name: str) -> bool:
         return self._sizes[name][0] >= 2
 
-    def used(self, function: str, arguments: Mapping[Place, Node], stack: Sequence[str]) -> tuple[LayerUse, ...]:
+    def used(self, function: str, arguments: Mapping[ArgumentKey, Node], stack: Sequence[str]) -> tuple[LayerUse, ...]:
         """Return the weights that a function uses; `stack` lists the running modules, outermost first.
 
         If several layers share a weight, the innermost running layer counts.
         """
         if function == ATTENTION:
-            inputs = [n for place in _IN_PROJECTIONS for n in [arguments.get(place)] if n is not None]
-            outputs = [n for place in _OUT_PROJECTION for n in [arguments.get(place)] if n is not None]
+            inputs = [n for key in _IN_PROJECTIONS for n in [arguments.get(key)] if n is not None]
+            outputs = [n for key in _OUT_PROJECTION for n in [arguments.get(key)] if n is not None]
             return tuple(
                 use
-                for step, (kind, found) in enumerate((("attention", inputs), ("linear", outputs)))
-                for node in found
+                for step, (kind, nodes) in enumerate((("attention", inputs), ("linear", outputs)))
+                for node in nodes
                 for use in self._layers(node, kind, stack, step)
             )
         if function in WEIGHTS:
-            kind, places = WEIGHTS[function]
+            kind, keys = WEIGHTS[function]
             return tuple(
-                use for place in places if place in arguments for use in self._layers(arguments[place], kind, stack, 0)
+                use for key in keys if key in arguments for use in self._layers(arguments[key], kind, stack, 0)
             )
         if function in RECURRENT:
             used = [node for node in dict.fromkeys(arguments.values()) if any(map(self.is_matrix, node.parameters))]
             return tuple(use for node in used for use in self._layers(node, "recurrent", stack, 0))
         if function.lstrip("_") in MATRIX_PRODUCTS:
-            operands = [arguments[place] for place in MATRIX_PRODUCTS[function.lstrip("_")] if place in arguments]
+            operands = [arguments[key] for key in MATRIX_PRODUCTS[function.lstrip("_")] if key in arguments]
             weights = [node for node in operands if node.parameters]
             if len(weights) == 1 and any(node.from_input for node in operands):
                 return tuple(self._layers(weights[0], "linear", stack, 0))
@@ -89,8 +89,8 @@ class Weights:
 def layer_of(parameter: str) -> str:
     """Return the name of the layer that a weight belongs to: its module, if the module has no other weight."""
     owner, _, tensor = parameter.rpartition(".")
-    before, found, behind = f".{parameter}".rpartition(".parametrizations.")
-    if found:
+    before, parametrized, behind = f".{parameter}".rpartition(".parametrizations.")
+    if parametrized:
         owner, tensor = before.removeprefix("."), behind.partition(".")[0]
     if tensor in _ONLY_WEIGHT:
         return owner
@@ -124,12 +124,12 @@ class Layer:
 
 def find_layers(graph: RunGraph) -> list[Layer]:
     depths = depths_from_input(graph)
-    found: dict[str, Layer] = {}
+    layers: dict[str, Layer] = {}
     for node in graph.nodes:
         for use in node.layers:
-            if use.name in found:
-                found[use.name] = replace(found[use.name], runs=found[use.name].runs + 1)
+            if use.name in layers:
+                layers[use.name] = replace(layers[use.name], runs=layers[use.name].runs + 1)
             else:
                 depth = depths[node] - max(node.steps - use.step - 1, 0)
-                found[use.name] = Layer(use.name, use.kind, use.weight, 1, depth, use.gains, use.name in graph.calls)
-    return list(found.values())
+                layers[use.name] = Layer(use.name, use.kind, use.weight, 1, depth, use.gains, use.name in graph.calls)
+    return list(layers.values())

@@ -34,9 +34,9 @@ def is_matrix_product(node: Node) -> bool:
 
 def factors(node: Node) -> list[Node]:
     """Return the two factors of a product of two results; empty for any other node."""
-    places = () if node.layers else MATRIX_PRODUCTS.get(node.function.lstrip("_"), ())
-    found = [factor for factor in node.at(places) if factor.from_input]
-    return found if len(found) == 2 else []
+    keys = () if node.layers else MATRIX_PRODUCTS.get(node.function.lstrip("_"), ())
+    operands = [factor for factor in node.at(keys) if factor.from_input]
+    return operands if len(operands) == 2 else []
 
 
 def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> bool:
@@ -84,7 +84,7 @@ def find_positions(graph: RunGraph, model: nn.Module, shortcuts: Mapping[Node, N
     branch or to the scores of an attention do not count; nor does a class token, which is stacked with the stream or
     starts one.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     seen: set[Node] = set()
     pending = list(graph.outputs)
     while pending:
@@ -97,8 +97,8 @@ def find_positions(graph: RunGraph, model: nn.Module, shortcuts: Mapping[Node, N
             continue
         pending += node.signals
         if node.function in ADDITIONS and len(node.signals) == 1 and not is_score(node.signals[0]):
-            found.update(name for source in node.sources for name in source.parameters)
-    return tuple(name for name, parameter in model.named_parameters() if name in found and _varies(parameter))
+            names.update(name for source in node.sources for name in source.parameters)
+    return tuple(name for name, parameter in model.named_parameters() if name in names and _varies(parameter))
 
 
 def _varies(parameter: nn.Parameter) -> bool:

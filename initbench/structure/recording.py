@@ -24,9 +24,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from initbench.models.calls import running_on, tensor_of
 from initbench.models.state import forked_rng, preserved
-from initbench.structure.functions import FACTORIES, Place, name_of, writes
+from initbench.structure.functions import FACTORIES, ArgumentKey, name_of, writes
 from initbench.structure.layer import Weights
-from initbench.structure.run_graph import Node, Return, RunGraph, placed_tensors, tensors_in
+from initbench.structure.run_graph import Node, Return, RunGraph, tensors_in, tensors_with_paths
 
 HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
 """Attributes of every module that a forward pass does not change, such as its hooks."""
@@ -64,9 +64,9 @@ class _Attributes:
         self._seen = {id(tensor) for tensor in [*model.parameters(), *model.buffers()]}
         self._attributes: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for module in model.modules():
-            own = {name: value for name, value in vars(module).items() if name not in HOOKS}
-            self._attributes.append((vars(module), own))
-            for value in own.values():
+            attributes = {name: value for name, value in vars(module).items() if name not in HOOKS}
+            self._attributes.append((vars(module), attributes))
+            for value in attributes.values():
                 self._note(value)
 
     def _note(self, value: Any) -> None:
@@ -186,20 +186,22 @@ class _Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        placed = list(placed_tensors(args)) + list(placed_tensors(kwargs))
-        versions = [_version(tensor) for _, tensor in placed]
-        if placed and (writes(func) or "out" in kwargs):
-            self._keep_parameter(tensors_in(kwargs.get("out", placed[0][1])))
+        tensors = list(tensors_with_paths(args)) + list(tensors_with_paths(kwargs))
+        versions = [_version(tensor) for _, tensor in tensors]
+        if tensors and (writes(func) or "out" in kwargs):
+            self._keep_parameter(tensors_in(kwargs.get("out", tensors[0][1])))
         result = func(*args, **kwargs)
-        written = [t for (_, t), version in zip(placed, versions, strict=True) if _version(t) != version]
-        there = {id(tensor) for _, tensor in placed} - {id(tensor) for tensor in written}
+        written = [t for (_, t), version in zip(tensors, versions, strict=True) if _version(t) != version]
+        there = {id(tensor) for _, tensor in tensors} - {id(tensor) for tensor in written}
         new = [tensor for tensor in tensors_in(result) if id(tensor) not in there]
         if new or written:
-            arguments = {_place(place): self._giver(tensor) for place, tensor in placed}
+            arguments = {_argument_key(path): self._giver(tensor) for path, tensor in tensors}
             self._note(name_of(func), arguments, new, written)
         return result
 
-    def _note(self, function: str, arguments: dict[Place, Node], new: list[Tensor], written: list[Tensor]) -> None:
+    def _note(
+        self, function: str, arguments: dict[ArgumentKey, Node], new: list[Tensor], written: list[Tensor]
+    ) -> None:
         results = list({id(tensor): tensor for tensor in [*new, *written]}.values())
         stack = [name for name, _ in self._stack]
         node = self._node(
@@ -221,14 +223,14 @@ class _Recorder(TorchFunctionMode):
         for tensor in results:
             self._give(tensor, node if len(results) == 1 else self._item({0: node}, tensor))
 
-    def _item(self, arguments: dict[Place, Node], tensor: Tensor) -> Node:
+    def _item(self, arguments: dict[ArgumentKey, Node], tensor: Tensor) -> Node:
         given = any(source.from_input for source in arguments.values())
         item = self._node("item", arguments, from_input=given, dims=tuple(tensor.shape))
         if not given:
             item.parameters = tuple(dict.fromkeys(n for source in arguments.values() for n in source.parameters))
         return item
 
-    def _node(self, function: str, arguments: dict[Place, Node], **attributes: Any) -> Node:
+    def _node(self, function: str, arguments: dict[ArgumentKey, Node], **attributes: Any) -> Node:
         module = self._stack[-1][0] if self._stack else ""
         self._graph.nodes.append(Node(len(self._graph.nodes), function, module, arguments, **attributes))
         return self._graph.nodes[-1]
@@ -251,7 +253,7 @@ class _Recorder(TorchFunctionMode):
             node = self._node("constant", {}, dims=tuple(tensor.shape))
         else:
             module, inputs = next(((m, i) for m, i in reversed(self._stack) if i), ("", []))
-            sources: dict[Place, Node] = {index: self._giver(source) for index, source in enumerate(inputs)}
+            sources: dict[ArgumentKey, Node] = {index: self._giver(source) for index, source in enumerate(inputs)}
             given = any(source.from_input for source in sources.values())
             node = self._node("unseen", sources, from_input=given, dims=tuple(tensor.shape))
             self._unseen_in[module] = None
@@ -314,8 +316,8 @@ def _tensors_of(model: nn.Module) -> dict[int, Tensor]:
     return {id(tensor): tensor for tensor in [*model.buffers(), *held]}
 
 
-def _place(place: tuple[int | str, ...]) -> Place:
-    return place[0] if len(place) == 1 else place
+def _argument_key(path: tuple[int | str, ...]) -> ArgumentKey:
+    return path[0] if len(path) == 1 else path
 
 
 def _version(tensor: Tensor) -> int:

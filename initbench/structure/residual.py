@@ -48,38 +48,38 @@ class Side:
 
     def behind(self, start: Node) -> set[Node]:
         """Return the side's nodes that depend on a node."""
-        found = {start}
+        dependents = {start}
         for node in self.nodes:
-            if found & set(node.sources):
-                found.add(node)
-        return found - {start}
+            if dependents & set(node.sources):
+                dependents.add(node)
+        return dependents - {start}
 
     def stream(self) -> set[Node]:
         """Return the side's nodes except those in branches that are added to it."""
-        found: set[Node] = set()
+        stream: set[Node] = set()
         pending = [self.operand]
         while pending:
             node = pending.pop()
-            if node in self.depths and node not in found:
-                found.add(node)
+            if node in self.depths and node not in stream:
+                stream.add(node)
                 pending += [self.shortcuts[node]] if node in self.shortcuts else node.sources
-        return found
+        return stream
 
     def ends(self, start: Iterable[Node]) -> tuple[list[Node], list[Node]]:
         """Return the nearest nodes with weight layers before some nodes, and the nodes passed on the way."""
-        found: list[Node] = []
+        ends: list[Node] = []
         passed: list[Node] = []
         pending = [node for node in start if node in self.depths]
         while pending:
             node = pending.pop()
-            if node in passed or node in found:
+            if node in passed or node in ends:
                 continue
             if node.steps:
-                found.append(node)
+                ends.append(node)
                 continue
             passed.append(node)
             pending += [source for source in self.signals(node) if source in self.depths]
-        return found, passed
+        return ends, passed
 
     def layers(self) -> tuple[str, ...]:
         """Return the weight layers, except those that only compute a gate, in the order in which they run."""
@@ -261,7 +261,7 @@ class _Finder:
 
     def _follows(self, shortcut: Side) -> tuple[str, ...]:
         """Return the origin of the shortcut, see `ResidualBranch.follows`."""
-        found: list[str] = []
+        origins: list[str] = []
         seen: set[Node] = set()
         pending = [shortcut.operand]
         while pending:
@@ -270,12 +270,12 @@ class _Finder:
                 continue
             seen.add(node)
             if node in self._ends:
-                found += self._ends[node]
+                origins += self._ends[node]
             elif node.steps and node not in shortcut.depths and not _is_convolution_over_positions(node):
-                found += node.last_layers
+                origins += node.last_layers
             else:
                 pending += node.signals
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(origins))
 
     def _branch(self, addition: Node, side: Side, other: Side) -> ResidualBranch:
         ends, behind = side.ends([side.operand])
@@ -308,11 +308,11 @@ class _Finder:
     def _output(self, addition: Node, operand: Node) -> str | None:
         """Return the outermost module within the block that returned the branch's result and is called once."""
         within = f"{addition.module}." if addition.module else ""
-        for found in reversed(self._graph.returned.get(operand, [])):
-            once = self._graph.calls[found.module] == 1
-            if found.module.startswith(within) and found.module and found.nodes <= addition.index and once:
-                return found.module
-            if found.passed:  # such as a drop path shared by two branches: the modules before it gave another result
+        for returned in reversed(self._graph.returned.get(operand, [])):
+            once = self._graph.calls[returned.module] == 1
+            if returned.module.startswith(within) and returned.module and returned.nodes <= addition.index and once:
+                return returned.module
+            if returned.passed:  # such as a drop path shared by two branches: the modules before it gave another result
                 return None
         return None
 
@@ -337,9 +337,9 @@ def _linear_factors(side: Side) -> Iterator[str]:
         multiplied = side.signals(node)
         if node.function != "glu" and (node.function not in FACTORS or len(multiplied) < 2):
             continue
-        found = {factor: side.ends([factor]) for factor in multiplied}
-        for factor, (layers, passed) in found.items():
-            others = {layer for other in multiplied if other is not factor for layer in found[other][0]}
+        ends = {factor: side.ends([factor]) for factor in multiplied}
+        for factor, (layers, passed) in ends.items():
+            others = {layer for other in multiplied if other is not factor for layer in ends[other][0]}
             is_apart = others.isdisjoint(layers) or any(before.function in SELECTIONS for before in passed)
             if is_apart and all(map(_is_linear, passed)):
                 yield from (name for layer in layers for name in layer.last_layers)

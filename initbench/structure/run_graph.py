@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from initbench.structure.functions import ADDITIONS, BOUNDED, CHOSEN, FACTORS, MOVES, SELECTIONS, Place
+from initbench.structure.functions import ADDITIONS, BOUNDED, CHOSEN, FACTORS, MOVES, SELECTIONS, ArgumentKey
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Node:
     index: int
     function: str
     module: str
-    arguments: dict[Place, Node] = field(default_factory=dict)
+    arguments: dict[ArgumentKey, Node] = field(default_factory=dict)
     from_input: bool = False
     parameters: tuple[str, ...] = ()
     layers: tuple[LayerUse, ...] = ()
@@ -74,8 +74,8 @@ class Node:
         """The names of the layers whose results are the node's, except embeddings."""
         return [use.name for use in self.layers if use.kind != "embedding" and use.step + 1 == self.steps]
 
-    def at(self, places: Iterable[Place]) -> list[Node]:
-        return [self.arguments[place] for place in places if place in self.arguments]
+    def at(self, keys: Iterable[ArgumentKey]) -> list[Node]:
+        return [self.arguments[key] for key in keys if key in self.arguments]
 
 
 @dataclass(frozen=True)
@@ -110,34 +110,34 @@ class RunGraph:
     unused: tuple[str, ...] = ()
 
     def consumers(self) -> dict[Node, list[Node]]:
-        found: dict[Node, list[Node]] = {}
+        consumers: dict[Node, list[Node]] = {}
         for node in self.nodes:
             for source in node.sources:
-                found.setdefault(source, []).append(node)
-        return found
+                consumers.setdefault(source, []).append(node)
+        return consumers
 
 
-def placed_tensors(value: Any, place: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Tensor]]:
-    """Yield the tensors in an argument or result with their places in lists, dictionaries and dataclasses."""
+def tensors_with_paths(value: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Tensor]]:
+    """Yield the tensors in an argument or result with their paths in lists, dictionaries and dataclasses."""
     if torch.is_tensor(value):
-        yield place, value
+        yield path, value
     elif isinstance(value, list | tuple):
         for index, part in enumerate(value):
-            yield from placed_tensors(part, (*place, index))
+            yield from tensors_with_paths(part, (*path, index))
     elif isinstance(value, dict):
         for key, part in value.items():
-            yield from placed_tensors(part, (*place, str(key)))
+            yield from tensors_with_paths(part, (*path, str(key)))
     elif hasattr(type(value), "__dataclass_fields__"):
         for name in type(value).__dataclass_fields__:
-            yield from placed_tensors(getattr(value, name, None), (*place, name))
+            yield from tensors_with_paths(getattr(value, name, None), (*path, name))
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    return [tensor for _, tensor in placed_tensors(value)]
+    return [tensor for _, tensor in tensors_with_paths(value)]
 
 
 _SCALED = {*FACTORS, *ADDITIONS, "sub", "rsub"}
-_PLACED = {*MOVES, *SELECTIONS, "div"}
+_REARRANGED = {*MOVES, *SELECTIONS, "div"}
 
 
 def signals(node: Node, depths: Mapping[Node, int], shortcuts: Mapping[Node, Node]) -> list[Node]:
@@ -177,8 +177,8 @@ def _is_bounded(node: Node) -> bool:
     while current.function not in BOUNDED:
         # The first argument is the tensor that is moved, chosen from, or divided, for example by a sum.
         scaled = current.function in _SCALED and len(current.signals) == 1
-        placed = current.function in _PLACED and current.signals
-        if not (scaled or placed):
+        rearranged = current.function in _REARRANGED and current.signals
+        if not (scaled or rearranged):
             return False
         current = current.signals[0]
     return True

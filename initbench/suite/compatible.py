@@ -177,17 +177,17 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
     arguments = architecture.scheme_arguments if scheme == architecture.scheme else {}
     kind = torch.float32 if inputs.vocabulary is None else torch.int64
     is_large = size is not None and size.bytes_of_shallow >= _LARGE
-    places: list[AbstractContextManager[object]] = [*[torch.device("meta")] * is_large, nullcontext()]
+    contexts: list[AbstractContextManager[object]] = [*[torch.device("meta")] * is_large, nullcontext()]
     while True:
-        place = places.pop(0)
+        context = contexts.pop(0)
         try:
-            with random_state.forked(torch.get_default_device()), torch.no_grad(), place:
+            with random_state.forked(torch.get_default_device()), torch.no_grad(), context:
                 model = build_model(component, values, inputs, dataset.outputs, scheme, arguments)
                 return model, tensor_of(model.eval()(torch.zeros(_SAMPLES, *inputs.shape, dtype=kind)))
         except ArgumentError:
             raise  # it would also be refused with values
         except Exception:
-            if not places:
+            if not contexts:
                 raise
 
 

@@ -120,18 +120,18 @@ class _Entries:
             entry[name] = {"name": entry[name]}
         nested = entry[name]
         registry = SCHEMES if name == _SCHEME else INITIALIZERS
-        places = [(*key, name, index) for index in range(len(nested))] if isinstance(nested, list) else [(*key, name)]
-        inner = {place: _component(registry, _name(_at(document, place))) for place in places}
+        keys = [(*key, name, index) for index in range(len(nested))] if isinstance(nested, list) else [(*key, name)]
+        inner = {inner_key: _component(registry, _name(_at(document, inner_key))) for inner_key in keys}
         having = {
-            place: found
-            for place, found in inner.items()
-            if found is not None and path[1] in {a.name for a in found.arguments}
+            inner_key: candidate
+            for inner_key, candidate in inner.items()
+            if candidate is not None and path[1] in {a.name for a in candidate.arguments}
         }
         if name not in {*component.initializer_arguments, _SCHEME} or not having:
-            known = {a.name for found in inner.values() if found is not None for a in found.arguments}
+            known = {a.name for candidate in inner.values() if candidate is not None for a in candidate.arguments}
             raise SuiteError(f"{component.name} has no {'.'.join(path)}{nearest(path[1], known)}", self.option)
-        for place, found in having.items():
-            self._set(place, found, path[1:], value)
+        for inner_key, candidate in having.items():
+            self._set(inner_key, candidate, path[1:], value)
 
 
 def _at(document: Document, key: Key) -> Any:

@@ -199,4 +199,4 @@ def _inside(document: Document, value: Any, key: Key, registry: Registry[Any]) -
     arguments = {name: item for name, item in value.items() if name != "name"}
     inner = dict.fromkeys(component.initializer_arguments, INITIALIZERS)
     crossed = cross(document, arguments, key, component.takes_a_list, inner)
-    return [{"name": value["name"], **own} for own, _ in crossed]
+    return [{"name": value["name"], **combination} for combination, _ in crossed]

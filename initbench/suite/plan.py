@@ -103,7 +103,7 @@ def plan(
     only: Iterable[str] = (),
     *,
     descriptions: Sequence[Part],
-    found: Mapping[str, Searched] | None = None,
+    results: Mapping[str, Searched] | None = None,
 ) -> Plan:
     """Return the plan of a suite.
 
@@ -114,7 +114,7 @@ def plan(
         suite: checked by `load_suite`.
         only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them. Tuned keys have the value as written.
         descriptions: the suite's datasets, as `initbench.suite.load.describe_datasets` returns them.
-        found: if the suite tunes, the results of search trials by id, on which the final trials depend.
+        results: if the suite tunes, the results of search trials by id, on which the final trials depend.
     """
     written = _cross(suite, descriptions)
     filters = [(option, parse_only(option)) for option in only]
@@ -139,7 +139,7 @@ def plan(
     if tries is None:
         return Plan(tuple(rows), tuple(refused.values()))
     described = sorted((row for row in rows if row.spec.id), key=lambda row: row.status)  # rows that run come first
-    trials, tuned = search(described, tries, suite.compare, found or {})
+    trials, tuned = search(described, tries, suite.compare, results or {})
     others = (row for row in rows if not row.spec.id)
     return Plan((*trials, *others), tuple(refused.values()), tuned)
 
@@ -353,8 +353,8 @@ def _check_conditions(
     probes = [probe.name for probe in suite.probes]
     tuned = suite.document.data.get("tune") or ()  # a smoke run has no search
     wrong = check_claims(suite.claims, suite.published, claimed, seen, probes=probes, tuned=tuned, changed=changed)
-    for place, reason in wrong:
-        raise suite.document.error(place, reason)
+    for path, reason in wrong:
+        raise suite.document.error(path, reason)
     for option, condition in filters:
         if problem := _never_met(condition, selected, seen, ()):
             raise SuiteError(problem[1], f"--only {option}", None, problem[0] or "")

@@ -369,16 +369,16 @@ def search(
     """Return the rows of all search trials and of the known final trials, and the tuning of the selected trials."""
     _check_apart(rows, tries.document)
     searches = [_searches(row, tries.search_seed(row.spec)) for row in rows]
-    found = [
+    outcomes = [
         [results[trial.id] for trial in trials] if all(trial.id in results for trial in trials) else None
         for trials in searches
     ]
-    rates = _shared_rates(rows, found, tries, compare)
+    rates = _shared_rates(rows, outcomes, tries, compare)
     protocols = tries.search.protocols
-    tuned = [_tuned(*each, protocols) for each in zip(rows, searches, found, rates, strict=True)]
-    selected = tuple(own for own in tuned if own.row.status == "run")
+    tuned = [_tuned(*each, protocols) for each in zip(rows, searches, outcomes, rates, strict=True)]
+    selected = tuple(trial for trial in tuned if trial.row.status == "run")
     known: dict[str, Row] = {}
-    for group in (selected, [own for own in tuned if own.row.status != "run"]):
+    for group in (selected, [trial for trial in tuned if trial.row.status != "run"]):
         for row in _in_order(group):
             known.setdefault(row.spec.id, row)
     return list(known.values()), selected
@@ -404,7 +404,7 @@ def _check_apart(rows: Iterable[Row], document: Document) -> None:
 
 
 def _shared_rates(
-    rows: Sequence[Row], found: Sequence[list[Searched] | None], tries: Tries, compare: Sequence[str]
+    rows: Sequence[Row], outcomes: Sequence[list[Searched] | None], tries: Tries, compare: Sequence[str]
 ) -> list[tuple[float | None, bool]]:
     """Return for each trial the rate that its workload shares at its seed, and whether that is known."""
     if "shared" not in tries.search.protocols:
@@ -417,11 +417,11 @@ def _shared_rates(
         workloads.setdefault(standing.trial, workload)
     rates: dict[tuple[Any, int], tuple[float | None, bool]] = {}
     for workload, trials in members.items():
-        tried = [([one.spec.recipe.lr for one in rows[i].tries], found[i]) for i in sorted(trials)]
-        if not set[float].intersection(*(set(own) for own, _ in tried)) and tries.search.protocols == ("shared",):
+        tried = [([one.spec.recipe.lr for one in rows[i].tries], outcomes[i]) for i in sorted(trials)]
+        if not set[float].intersection(*(set(lrs) for lrs, _ in tried)) and tries.search.protocols == ("shared",):
             problem = "shared needs a rate that all treatments of a workload try, and some workload has none"
             raise tries.document.error(("tune", "protocols"), problem)
-        best = [best_at_rates(own, results) for own, results in tried if results is not None]
+        best = [best_at_rates(lrs, results) for lrs, results in tried if results is not None]
         rates[workload] = (shared_choice(best), True) if len(best) == len(tried) else (None, False)
     return [rates[workloads[i]] for i in range(len(rows))]
 
@@ -429,17 +429,20 @@ def _shared_rates(
 def _tuned(
     row: Row,
     searches: tuple[TrialSpec, ...],
-    found: list[Searched] | None,
+    outcomes: list[Searched] | None,
     shared: tuple[float | None, bool],
     protocols: tuple[Protocol, ...],
 ) -> TunedTrial:
     rate, is_known = shared
-    chosen: dict[Protocol, Row | None] = {"recipe": row, "own": None if found is None else row.tries[own_choice(found)]}
-    if not is_known or found is None:
+    chosen: dict[Protocol, Row | None] = {
+        "recipe": row,
+        "own": None if outcomes is None else row.tries[own_choice(outcomes)],
+    }
+    if not is_known or outcomes is None:
         chosen["shared"] = None
     elif rate is not None:
         at_rate = [index for index, one in enumerate(row.tries) if one.spec.recipe.lr == rate]
-        chosen["shared"] = row.tries[at_rate[own_choice([found[index] for index in at_rate])]]
+        chosen["shared"] = row.tries[at_rate[own_choice([outcomes[index] for index in at_rate])]]
     asked = [protocol for protocol in protocols if protocol in chosen]
     finals: dict[str, TrialSpec] = {}
     for protocol in asked:
@@ -458,11 +461,11 @@ def _in_order(tuned: Iterable[TunedTrial]) -> list[Row]:
     there for the next; the final trials follow.
     """
     by_seed: dict[int, list[TunedTrial]] = defaultdict(list)
-    for own in tuned:
-        by_seed[own.row.spec.seed].append(own)
+    for trial in tuned:
+        by_seed[trial.row.spec.seed].append(trial)
     ordered: list[tuple[TunedTrial, TrialSpec]] = []
     for group in by_seed.values():
-        most = max(len(own.searches) for own in group)
-        ordered += [(own, own.searches[n]) for n in range(most) for own in group if n < len(own.searches)]
-        ordered += [(own, final) for own in group for final in own.finals]
-    return [replace(own.row, spec=spec, tries=()) for own, spec in ordered]
+        most = max(len(trial.searches) for trial in group)
+        ordered += [(trial, trial.searches[n]) for n in range(most) for trial in group if n < len(trial.searches)]
+        ordered += [(trial, final) for trial in group for final in trial.finals]
+    return [replace(trial.row, spec=spec, tries=()) for trial, spec in ordered]

@@ -108,8 +108,8 @@ class Translation(Task):
         for inputs, targets in samples.batches(slice(start, start + _SENTENCES) for start in starts):
             source = inputs[:, 0]
             longest = longest_targets(source, _PER_TOKEN, _MORE_TOKENS, samples.sample_shape[1])
-            found = beam_search(searched, source, longest, beam=_BEAM, length_penalty=_LENGTH_PENALTY)
-            translations += [self.detokenize(of[0].tokens if of else ()) for of in found]
+            hypotheses = beam_search(searched, source, longest, beam=_BEAM, length_penalty=_LENGTH_PENALTY)
+            translations += [self.detokenize(of[0].tokens if of else ()) for of in hypotheses]
             references += map(self.detokenize, targets.tolist())
         return bleu.corpus_scores(translations, references)
 

@@ -38,9 +38,9 @@ def keeps_dtype_device_and_layout(subject: Subject) -> Iterator[str]:
         moved = subject.apply(run.case, to=gpu)
         if moved.error is not None:
             yield f"raises {type(moved.error).__name__} on a GPU: {moved.error} (model {run.case.name})"
-        found = moved.changed("kinds")
-        if found is not None:
-            yield found
+        message = moved.changed("kinds")
+        if message is not None:
+            yield message
 
 
 def keeps_modes(subject: Subject) -> Iterator[str]:
@@ -78,9 +78,9 @@ def keeps_frozen_parameters(subject: Subject) -> Iterator[str]:
 
 def _changed_alone(subject: Subject, part: str) -> Iterator[str]:
     for run in subject.runs:
-        found = run.changed(part)
-        if found is not None:
-            yield found
+        message = run.changed(part)
+        if message is not None:
+            yield message
 
 
 def _changed(subject: Subject, part: str) -> Iterator[str]:
@@ -88,17 +88,17 @@ def _changed(subject: Subject, part: str) -> Iterator[str]:
     if subject.may_precede_others:
         yield from _changed_alone(subject, part)
     for run in subject.initialized:
-        found = run.changed(part)
-        if found is not None:
-            yield f"after `initialize` {found}"
+        message = run.changed(part)
+        if message is not None:
+            yield f"after `initialize` {message}"
 
 
 def is_deterministic(subject: Subject) -> Iterator[str]:
     """Two runs with one seed and one global random state give the same bits."""
     for run in subject.runs:
-        found = run.differs(subject.apply(run.case))
-        if found is not None:
-            yield f"in a second run with the same seed {found}"
+        message = run.differs(subject.apply(run.case))
+        if message is not None:
+            yield f"in a second run with the same seed {message}"
 
 
 def follows_the_seed(subject: Subject) -> Iterator[str]:
@@ -113,13 +113,13 @@ def follows_the_seed(subject: Subject) -> Iterator[str]:
 def leaves_the_global_random_state(subject: Subject) -> Iterator[str]:
     """No global random generator (torch, random, numpy.random) is used, seeded or advanced."""
     for run in subject.runs:
-        found = run.differs(subject.apply(run.case, random_state=1))
+        message = run.differs(subject.apply(run.case, random_state=1))
         if run.moved:
             yield (
                 f"the global generator of {run.moved[0]} is used; take context.generator(name) (model {run.case.name})"
             )
-        elif found is not None and run.differs(subject.apply(run.case)) is None:
-            yield f"with another global random state {found}"
+        elif message is not None and run.differs(subject.apply(run.case)) is None:
+            yield f"with another global random state {message}"
 
 
 def draws_tied_parameters_once(subject: Subject) -> Iterator[str]:
@@ -246,9 +246,9 @@ def _unreadable(run: Run, where: str) -> Iterator[str]:
 
 def _left_changed(run: Run) -> Iterator[str]:
     for part in PARTS:
-        found = None if run.error is None else run.changed(part)
-        if found is not None:
-            yield f"leaves a model that it refuses changed: {found}"
+        message = None if run.error is None else run.changed(part)
+        if message is not None:
+            yield f"leaves a model that it refuses changed: {message}"
 
 
 def names_bad_arguments(subject: Subject) -> Iterator[str]:

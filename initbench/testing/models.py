@@ -154,17 +154,17 @@ def cases(scheme: str | None, example: Mapping[str, Any]) -> tuple[Case, ...]:
     single = [name for name in ARCHITECTURES.names() if not name.endswith("/*")]
     images = [case for name in single for case in _of_images(name, scheme)]
     tokens = [] if images else [case for name in single for case in _of_tokens(name, scheme)]
-    found = images or tokens
-    if not found:
+    matches = images or tokens
+    if not matches:
         raise InitbenchError(
             f"scheme {scheme!r}: no registered architecture of depth 10 without normalization has it, nor a "
             "Transformer for tokens with norms after additions"
         )
-    last = found[-1]
+    last = matches[-1]
     more = [replace(last, name=f"{last.name}_frozen", make=lambda: _frozen(last.make()))]
     if images:
         more.insert(0, replace(last, name=f"{last.name}_channels_last", memory_format=torch.channels_last))
-    return (*found, *more)
+    return (*matches, *more)
 
 
 def _of_images(name: str, scheme: str) -> Iterator[Case]:

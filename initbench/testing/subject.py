@@ -69,19 +69,19 @@ def buffers(model: nn.Module) -> dict[str, Any]:
 
 def belongings(model: nn.Module) -> dict[str, Any]:
     """Return the modules, their hooks and their own attributes, and the hooks of parameters."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for module_name, module in model.named_modules():
         shown = _shown(module_name)
-        found[f"module {shown}"] = id(module)
+        entries[f"module {shown}"] = id(module)
         for name, value in vars(module).items():
             if "_hooks" in name and isinstance(value, dict):
-                found[f"{name.strip('_')} of {shown}"] = list(value)
+                entries[f"{name.strip('_')} of {shown}"] = list(value)
             elif name not in _OF_MODULES:
-                found[f"attribute {name} of {shown}"] = value if isinstance(value, _PLAIN) else id(value)
+                entries[f"attribute {name} of {shown}"] = value if isinstance(value, _PLAIN) else id(value)
     for name, parameter in model.named_parameters():
         for kind in ("_backward_hooks", "_post_accumulate_grad_hooks"):
-            found[f"{kind.strip('_')} of {name}"] = len(getattr(parameter, kind) or ())
-    return found
+            entries[f"{kind.strip('_')} of {name}"] = len(getattr(parameter, kind) or ())
+    return entries
 
 
 PARTS: dict[str, Callable[[nn.Module], dict[str, Any]]] = {
@@ -181,12 +181,12 @@ class Run:
     passes: dict[str, int] = field(default_factory=lambda: {"forward": 0, "backward": 0})
 
     def changed(self, part: str) -> str | None:
-        found = difference(self.before[part], self.after[part])
-        return None if found is None else f"{found} (model {self.case.name})"
+        message = difference(self.before[part], self.after[part])
+        return None if message is None else f"{message} (model {self.case.name})"
 
     def differs(self, other: Run) -> str | None:
-        found = difference(self.after["values"], other.after["values"])
-        return None if found is None else f"{found} (model {self.case.name})"
+        message = difference(self.after["values"], other.after["values"])
+        return None if message is None else f"{message} (model {self.case.name})"
 
 
 @dataclass(frozen=True)

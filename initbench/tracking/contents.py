@@ -265,12 +265,12 @@ def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:
     if kind == "per_layer":
         names = _layer_names(probe)
         points: dict[str, list[Point]] = {}
-        for place, (layer, value) in enumerate(probe["values"].items()):
-            points.setdefault(names[layer], []).append((place, value))
+        for position, (layer, value) in enumerate(probe["values"].items()):
+            points.setdefault(names[layer], []).append((position, value))
         return points
     if kind == "curve":
-        places = probe["x"]
-        steps = places if all(_is_step(x) for x in places) and len(set(places)) == len(places) else range(len(places))
+        x = probe["x"]
+        steps = x if all(_is_step(value) for value in x) and len(set(x)) == len(x) else range(len(x))
         return {f"probe/{name}": sorted((int(step), y) for step, y in zip(steps, probe["y"], strict=True))}
     return {f"probe/{name}": [(0, probe["value"])]}
 

@@ -71,8 +71,8 @@ def shown_uri(uri: str) -> str:
         # A user without a password may be a token, except for a database, which needs both.
         alone = not colon and scheme.partition("+")[0].removesuffix("://") in _DATABASE_PORTS
         credentials = f"{user}:***@" if named else f"{user}@" if alone else "***@"
-    place, mark, query = rest.partition("?")
-    return f"{scheme}{credentials or ''}{place}{mark}{_QUERY_VALUE.sub('=***', query)}"
+    address, mark, query = rest.partition("?")
+    return f"{scheme}{credentials or ''}{address}{mark}{_QUERY_VALUE.sub('=***', query)}"
 
 
 def without_secrets(text: str, uri: str) -> str:

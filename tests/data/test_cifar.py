@@ -133,7 +133,7 @@ def test_a_file_that_is_not_the_published_one_is_named(root, classes):
         with pytest.raises(ChecksumError) as refusal:
             load_dataset(f"cifar{classes}", {"validation_size": 20})
         error = refusal.value
-        assert (error.file, error.found, error.published) == (str(path), f"md5:{checksum(path)}", published)
+        assert (error.file, error.checksum, error.published) == (str(path), f"md5:{checksum(path)}", published)
         path.write_bytes(content)
 
 

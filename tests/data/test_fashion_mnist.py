@@ -135,7 +135,7 @@ def test_a_file_that_is_not_the_published_one_is_named(root, monkeypatch, name, 
     with pytest.raises(ChecksumError) as refusal:
         load_dataset("fashion_mnist", {"validation_size": 10})
     assert refusal.value.file == str(path)
-    assert refusal.value.found == f"sha256:{hashlib.sha256(changed).hexdigest()}"
+    assert refusal.value.checksum == f"sha256:{hashlib.sha256(changed).hexdigest()}"
     assert refusal.value.published == f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 

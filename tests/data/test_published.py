@@ -87,7 +87,7 @@ def test_another_file_is_an_error_with_fields_that_reaches_other_processes(tmp_p
     with pytest.raises(ChecksumError) as refusal:
         read_published("name", path, published)
     error = pickle.loads(pickle.dumps(refusal.value))  # noqa: S301 - our own
-    assert (error.dataset, error.file, error.found, error.published) == ("name", str(path), found, published)
+    assert (error.dataset, error.file, error.checksum, error.published) == ("name", str(path), found, published)
     assert all(part in str(error) for part in ("name", str(path), found, published))
     assert "missing" not in str(error)
 

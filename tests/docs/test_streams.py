@@ -48,7 +48,7 @@ def test_the_table_of_streams_is_what_trials_draw_from(monkeypatch):
     suite = suite_of(parse(SUITE, "suite.yaml"))
     searches = plan_of(suite).trials
     finals = plan(
-        suite, descriptions=describe_datasets(suite), found={trial.id: Searched(0.0) for trial in searches}
+        suite, descriptions=describe_datasets(suite), results={trial.id: Searched(0.0) for trial in searches}
     ).trials
     trials = {trial.id: trial for trial in (*searches, *finals)}.values()
     assert {trial.phase for trial in trials} == {"search", "final"}

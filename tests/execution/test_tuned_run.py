@@ -63,7 +63,7 @@ def run(folder, text, execute, asked=None):
     described = describe_datasets(suite)
 
     def replan(found):
-        return plan(suite, descriptions=described, found=found)
+        return plan(suite, descriptions=described, results=found)
 
     place = folder / "runs" / suite.name
     return run_suite(suite, replan({}), place, execute, progress=Progress(), asked=asked, replan=replan)

@@ -49,7 +49,7 @@ def finals(planned):
 def plans(asked, value=distance, only=()):
     described = describe_datasets(asked)
     first = plan(asked, only, descriptions=described)
-    return first, plan(asked, only, descriptions=described, found=found_by(first, value))
+    return first, plan(asked, only, descriptions=described, results=found_by(first, value))
 
 
 def test_own_choice_is_the_best_and_of_equals_the_smaller():
@@ -140,7 +140,7 @@ def test_what_a_failed_search_leaves_open_is_awaited_for_its_cell_and_what_its_w
     found = found_by(first, distance)
     failed = next(t for t in first.trials if t.phase == "search" and t.initializer.name == "xavier" and t.seed == 1)
     del found[failed.id]
-    planned = plan(asked, descriptions=described, found=found)
+    planned = plan(asked, descriptions=described, results=found)
     assert planned.awaited == 1 + 3  # xavier's own choice at seed 1, and the rate that all three share there
     assert ("xavier", 1, "own") not in finals(planned)
     assert ("kaiming", 1, "own") in finals(planned)
@@ -152,7 +152,7 @@ def test_a_selection_waits_for_the_searches_of_those_that_it_shares_a_rate_with(
     first = plan(asked, ["initializer=kaiming"], descriptions=described)
     assert {trial.initializer.name for trial in first.trials} == {"kaiming"}
     found = found_by(first, distance)
-    second = plan(asked, ["initializer=kaiming"], descriptions=described, found=found)
+    second = plan(asked, ["initializer=kaiming"], descriptions=described, results=found)
     assert second.awaited == 1
     assert set(finals(second)) == {("kaiming", 0, "recipe"), ("kaiming", 0, "own")}
 

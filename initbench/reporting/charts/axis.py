@@ -52,8 +52,8 @@ def log_axis(title: str, values: Sequence[float], factor: float = 1.25, padding:
     ticks = log_ticks(low, high)
     texts = json.dumps(log_labels(ticks), ensure_ascii=False)
     # Found by whole numbers, because Vega reads a number such as 1.0000000000000001e-25 as another one.
-    places = [round(_FINE * math.log(tick)) for tick in ticks]
-    labels = {"values": ticks, "labelExpr": f"{texts}[indexof({places}, round({_FINE} * log(datum.value)))]"}
+    positions = [round(_FINE * math.log(tick)) for tick in ticks]
+    labels = {"values": ticks, "labelExpr": f"{texts}[indexof({positions}, round({_FINE} * log(datum.value)))]"}
     return {"type": "quantitative", "title": f"{title}, log scale", "scale": scale, "axis": labels}
 
 

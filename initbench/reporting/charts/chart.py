@@ -50,8 +50,8 @@ def chart(
 @cache
 def _specifications() -> dict[str, list[Specification]]:
     file = Path(__file__).with_name("specifications.yaml")
-    found: dict[str, list[Specification]] = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
-    return found
+    specifications: dict[str, list[Specification]] = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
+    return specifications
 
 
 def _expanded(layer: Specification, axes: Mapping[str, Channel]) -> Specification:

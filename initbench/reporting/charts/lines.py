@@ -88,10 +88,10 @@ def lines(
         legend += [Entry(_KINDS.get(kind, kind), shape=shape) for kind, shape in shapes.items()]
     legend += [Entry(diverged, shape=DIVERGED)] if ended else []
     legend += [Entry("0", shape="hollow")] if any("zero" in mark for mark in marks) else []
-    left = Counter(place for place, _ in ended)
-    for (place, _), triangle in ended.items():  # of several at one place, each is seen behind the next
-        marks.append(triangle | {"size": _TRIANGLE * left[place]})
-        left[place] -= 1
+    left = Counter(at for at, _ in ended)
+    for (at, _), triangle in ended.items():  # of several at one place, each is seen behind the next
+        marks.append(triangle | {"size": _TRIANGLE * left[at]})
+        left[at] -= 1
     marks += [{"marked": value} for value in marked]
     for at, name in (named or {}).items():
         low, high = x["scale"]["domain"]
@@ -173,10 +173,10 @@ def line_panel(
     if not (shown := _drawn(curves, "outcome", metric.scale)):
         return None
     points = _points(curves, x, "outcome", "split", lambda row: _outcome_words(row, x, metric), metric.scale)
-    is_depth, places = x == "depth", sorted({point["x"] for point in points})
-    low = places[0] if is_depth else min(0, places[0])
-    across = axis(title, (low, places[-1]), ticks=places if is_depth else None, padding=10)
-    if is_depth and needs_log(places):
+    is_depth, positions = x == "depth", sorted({point["x"] for point in points})
+    low = positions[0] if is_depth else min(0, positions[0])
+    across = axis(title, (low, positions[-1]), ticks=positions if is_depth else None, padding=10)
+    if is_depth and needs_log(positions):
         across |= {"title": f"{title}, log scale", "scale": across["scale"] | {"type": "log"}}
     up = outcome_axis(metric, shown if beside is None else shared(shown, _drawn(beside, "outcome", metric.scale)))
     return lines(points, colours, across, up, worst=worst_edge(metric), apart=is_depth)
@@ -201,7 +201,7 @@ def value_panel(
     up: str,
     colours: Mapping[str, str],
     *,
-    place: Callable[[Row], str] | None = None,
+    x_words: Callable[[Row], str] | None = None,
     log_x: bool = False,
     log_y: bool | None = None,
     unfinished: str = "not finite",
@@ -222,7 +222,7 @@ def value_panel(
         across: the title of the horizontal axis.
         up: the title of the vertical axis, with its unit in parentheses.
         colours: of all treatments, as from `style.colours`.
-        place: says from a row where its point is; by default the column's name and value.
+        x_words: says from a row where its point is; by default the column's name and value.
         log_x: whether the horizontal axis is logarithmic; then what is not positive is left out.
         log_y: whether the vertical axis is; by default if no value is negative and the positive ones reach over more
             than a decade.
@@ -238,32 +238,32 @@ def value_panel(
     values = values[values[x] > 0] if log_x else values
     if not (shown := _drawn(values, "value")):
         return None
-    at = place or (lambda row: f"{x} {row[x]:,g}")
+    at = x_words or (lambda row: f"{x} {row[x]:,g}")
     points = _points(values, x, "value", "kind", lambda row: _value_words(row, at))
     shown = [*(shown if beside is None else shared(shown, _drawn(beside, "value"))), *marked]
     positive = [value for value in shown if value > 0]
     is_log = bool(positive) and (needs_log(shown) if log_y is None else log_y)
-    places = [float(point["x"]) for point in points]
-    x_axis = log_axis(across, places, 1.1, padding=10) if log_x else _places_axis(across, sorted(set(places)))
+    positions = [float(point["x"]) for point in points]
+    x_axis = log_axis(across, positions, 1.1, padding=10) if log_x else _linear_axis(across, sorted(set(positions)))
     y_axis = log_axis(up, positive) if is_log else axis(up, (min(shown), max(shown)), nice=True)
     marked = [value for value in marked if value > 0 or not is_log]
     return lines(points, colours, x_axis, y_axis, apart=True, diverged=unfinished, marked=marked, named=named)
 
 
-def _places_axis(title: str, places: list[float]) -> Channel:
-    low, high = places[0], places[-1]
-    few = high - low < 10 and all(place.is_integer() for place in places)
+def _linear_axis(title: str, positions: list[float]) -> Channel:
+    low, high = positions[0], positions[-1]
+    few = high - low < 10 and all(position.is_integer() for position in positions)
     domain = (low, high) if high > low else (low - 1, high + 1)
-    return axis(title, domain, ticks=places if few else None, padding=10)
+    return axis(title, domain, ticks=positions if few else None, padding=10)
 
 
-def _value_words(row: Row, place: Callable[[Row], str]) -> str:
+def _value_words(row: Row, x_words: Callable[[Row], str]) -> str:
     median, low, high = (float(row[f"value_{end}"]) for end in ("median", "smallest", "largest"))
     kind = str(row.get("kind") or "")
     text = number(median)
     if math.isfinite(median) and math.isfinite(low) and math.isfinite(high) and low < high:
         text += f" ({number(low)} to {number(high)})"
-    return f"{', '.join(filter(None, (str(row['treatment']), _KINDS.get(kind, kind), place(row))))}: {text}"
+    return f"{', '.join(filter(None, (str(row['treatment']), _KINDS.get(kind, kind), x_words(row))))}: {text}"
 
 
 def number(value: float) -> str:
@@ -300,7 +300,7 @@ def layer_panel(
     named = {float(row["place"]): layer(row) for row in values.to_dict("records")}
     if len(named) > _MOST_HOVERED:
         named = {}
-    return value_panel(values, "place", axis, up, colours, place=layer, log_y=log, named=named, **options)
+    return value_panel(values, "place", axis, up, colours, x_words=layer, log_y=log, named=named, **options)
 
 
 def tuning_panel(

@@ -54,13 +54,13 @@ def scatter_panels(
     used = {"workload", "treatment", "seed", "status", "outcome", against.column, f"{against.column}.saturated"}
     ran = ran[[column for column in ran.columns if column in used]]  # 100 columns take long as mappings
     panels = {}
-    for workload, own in ran.groupby("workload", sort=False):
+    for workload, rows in ran.groupby("workload", sort=False):
         metric = metrics[str(workload)]
-        marks = [_mark(trial, against, metric, colours) for trial in own.to_dict("records")]
+        marks = [_mark(trial, against, metric, colours) for trial in rows.to_dict("records")]
         shown = [mark["value"] for mark in marks if "value" in mark]
         x = _axis(against, [mark["x"] for mark in marks if "value" in mark or not shown])
         y = outcome_axis(metric, shown)
-        legend = entries_of(colours, set(own["treatment"]))
+        legend = entries_of(colours, set(rows["treatment"]))
         legend += [Entry(against.saturated, shape="hollow")] if any(mark["opacity"] == 0 for mark in marks) else []
         legend += [Entry("diverged", shape=DIVERGED)] if len(shown) < len(marks) else []
         panels[str(workload)] = chart("scatter", _nested(marks, x, y), x, vertical(y), legend)
@@ -77,14 +77,14 @@ def _axis(against: Against, values: Sequence[float]) -> Channel:
 
 def _nested(marks: Sequence[dict[str, Any]], x: Channel, y: Channel) -> list[dict[str, Any]]:
     """Return the marks, the largest first; of several treatments at one place each is smaller than the one before."""
-    places = list(
+    positions = list(
         zip(_parts([mark["x"] for mark in marks], x), _parts([mark.get("value") for mark in marks], y), strict=True)
     )
     looks = [(mark["colour"], mark["shape"]) for mark in marks]
     here: dict[tuple[float, float], dict[tuple[str, str], int]] = defaultdict(dict)
-    for place, look in zip(places, looks, strict=True):
-        here[place].setdefault(look, len(here[place]))
-    within = [len(here[place]) - 1 - here[place][look] for place, look in zip(places, looks, strict=True)]
+    for position, look in zip(positions, looks, strict=True):
+        here[position].setdefault(look, len(here[position]))
+    within = [len(here[position]) - 1 - here[position][look] for position, look in zip(positions, looks, strict=True)]
     sized = [mark | {"size": _SIZE * (1 + _RING * others) ** 2} for mark, others in zip(marks, within, strict=True)]
     return sorted(sized, key=lambda mark: -mark["size"])
 

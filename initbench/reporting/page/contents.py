@@ -95,7 +95,7 @@ def in_rows(figures: Sequence[Figure]) -> list[list[Figure]]:
     rows: dict[str, list[Figure]] = defaultdict(list)
     for figure in figures:
         rows[figure.subject].append(figure)
-    is_grid = any(subject and len(own) > 1 for subject, own in rows.items())
+    is_grid = any(subject and len(row) > 1 for subject, row in rows.items())
     return list(rows.values()) if is_grid else [list(figures)]
 
 

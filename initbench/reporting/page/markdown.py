@@ -123,8 +123,8 @@ def _heat_map(heat_map: HeatMap, treatment: str) -> str:
         for row in heat_map.rows
     ]
     if any(column.resolution for column in heat_map.columns):
-        found = [column.resolution or "–" for column in heat_map.columns]
-        lines.append(["seeds can resolve", *found, *[""] * (trains + costs)])
+        resolutions = [column.resolution or "–" for column in heat_map.columns]
+        lines.append(["seeds can resolve", *resolutions, *[""] * (trains + costs)])
     legend = "; ".join(f"{sign} {meaning}" for sign, meaning in heat_map.marks)
     legend = f"\n\n{legend}." if legend else ""
     return _table(heads, lines, [True] + [False] * len(heat_map.columns) + [True] * (trains + costs)) + legend

@@ -206,11 +206,11 @@ def _datasets(records: Sequence[TrialRecord]) -> list[str]:
 
 
 def _versions(records: Sequence[TrialRecord], name: str) -> str:
-    found = set()
+    versions = set()
     for record in records:
         value = record.environment.get(name)
-        found.add(str(value) if value else "of a version that was not recorded")
-    return _either(sorted(found, key=natural))
+        versions.add(str(value) if value else "of a version that was not recorded")
+    return _either(sorted(versions, key=natural))
 
 
 def _device(record: TrialRecord) -> str:

@@ -39,9 +39,9 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _between(stops: tuple[str, ...], place: float) -> str:
-    index = min(int(place * (len(stops) - 1)), len(stops) - 2)
-    share = place * (len(stops) - 1) - index
+def _between(stops: tuple[str, ...], position: float) -> str:
+    index = min(int(position * (len(stops) - 1)), len(stops) - 2)
+    share = position * (len(stops) - 1) - index
     pairs = zip(_channels(stops[index]), _channels(stops[index + 1]), strict=True)
     return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in pairs)
 

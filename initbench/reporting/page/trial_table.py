@@ -85,14 +85,14 @@ def _outcomes(
     """
     tasks = {record.id: record.task.get("name") for record in records}
     of = frame["trial_id"].map(tasks)
-    found: dict[str, tuple[str, Any]] = {}
+    columns: dict[str, tuple[str, Any]] = {}
 
     def add(column: str, key: str, heading: str, metric: Metric, rows: pd.Series[bool]) -> None:
         if column != key and key in frame:
             frame[column] = frame[key].where(rows)
-        known = {words for words, _ in found.values()}
+        known = {words for words, _ in columns.values()}
         task = f" ({', '.join(sorted(set(of[rows].dropna())))})" if heading in known else ""
-        found[column] = (heading + task, _kind(metric))
+        columns[column] = (heading + task, _kind(metric))
 
     early = early_columns(frame)
     for name, metric in metrics.items():
@@ -107,7 +107,7 @@ def _outcomes(
         for metric, names in meanings.items():
             column = key if len(meanings) == 1 else f"{key} ({', '.join(sorted(names))})"
             add(column, key, capitalized(metric.title), metric, of.isin(names))
-    return found
+    return columns
 
 
 def _kind(metric: Metric) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class Comparison(NamedTuple):
     def pairs(self) -> list[tuple[Metric, str, PairedComparison]]:
         """Every treatment that is compared with the reference, for each metric."""
         compared = [*self.against, *self.further]
-        return [(metric, name, comparison) for metric, own in compared for name, comparison in own.items()]
+        return [(metric, name, comparison) for metric, by_name in compared for name, comparison in by_name.items()]
 
     @property
     def is_over_workloads(self) -> bool:
@@ -178,8 +178,8 @@ def _against(
                 for name in names[1:]
             },
         )
-        for metric, own in by_metric(trials, metrics)
-        for wide in [by_seed(own, names)]
+        for metric, rows in by_metric(trials, metrics)
+        for wide in [by_seed(rows, names)]
     ]
 
 
@@ -214,7 +214,7 @@ def _over_all(facts: Comparison, results: Results) -> Iterator[Sentence]:
 def _on_each(results: Results) -> Iterator[Sentence]:
     """Yield the first sentence on each workload with several treatments; on each workload if none has several."""
     judged = results.judged
-    several = judged.groupby("workload", sort=False).filter(lambda own: len(own) > 1)
+    several = judged.groupby("workload", sort=False).filter(lambda cells: len(cells) > 1)
     for workload in dict.fromkeys((several if len(several) else judged)["workload"]):
         yield from workload_sentences(results, str(workload))[:1]
 

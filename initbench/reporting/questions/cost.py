@@ -138,7 +138,7 @@ def initialization_costs(results: Results) -> pd.DataFrame:
 def _initialization_costs(results: Results) -> pd.DataFrame:
     ran = results.trials[results.trials["status"] != "failed"]
     comparable = {
-        str(name): on_one_device(results.by_id[i] for i in own["trial_id"]) for name, own in ran.groupby("workload")
+        str(name): on_one_device(results.by_id[i] for i in group["trial_id"]) for name, group in ran.groupby("workload")
     }
     rows = []
     for (workload, treatment), cell in ran.groupby(["workload", "treatment"], sort=False):
@@ -161,9 +161,9 @@ def cost_texts(results: Results) -> dict[str, str]:
     """
     texts = {}
     comparable = on_one_device(results.by_id.values())
-    for treatment, own in initialization_costs(results).groupby("treatment", sort=False):
-        spent_steps, seconds = own["initialization_steps"].max(), own["initialization_seconds"].max()
-        if own["initialization_steps"].isna().any():
+    for treatment, costs in initialization_costs(results).groupby("treatment", sort=False):
+        spent_steps, seconds = costs["initialization_steps"].max(), costs["initialization_seconds"].max()
+        if costs["initialization_steps"].isna().any():
             continue
         taken = duration(seconds) if seconds < 10 or seconds >= 100 else f"{seconds:.0f}\N{NO-BREAK SPACE}s"
         timed = f" · {taken}" if comparable and math.isfinite(seconds) else ""

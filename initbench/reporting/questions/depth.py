@@ -75,8 +75,8 @@ def _facts(results: Results) -> Depth:
 
 def _sentences(reached: pd.DataFrame, families: Mapping[str, str], results: Results) -> list[Sentence]:
     """Return how deep treatments train on families with failures, then where the outcome worsens most."""
-    failing = reached.groupby("family", sort=False).filter(lambda own: own["first_failure"].notna().any())
-    reaches = [_reach(families[str(family)], own, results) for family, own in failing.groupby("family", sort=False)]
+    failing = reached.groupby("family", sort=False).filter(lambda rows: rows["first_failure"].notna().any())
+    reaches = [_reach(families[str(family)], rows, results) for family, rows in failing.groupby("family", sort=False)]
     worsening = reached[reached["worsening"] > 0]
     steepest = worsening.loc[worsening.groupby("metric", sort=False)["worsening"].idxmax()]
     steps = [_steepest(row, families, results) for row in steepest.to_dict("records")]
@@ -84,15 +84,15 @@ def _sentences(reached: pd.DataFrame, families: Mapping[str, str], results: Resu
     return [*reaches[:_MOST_SENTENCES], *steps] or [none]
 
 
-def _reach(family: str, own: pd.DataFrame, results: Results) -> Sentence:
+def _reach(family: str, rows: pd.DataFrame, results: Results) -> Sentence:
     """Return who trains at every depth, and who fails first."""
-    treatment, failing = results.terms.treatment, own["first_failure"].notna()
-    deepest = own["deepest_trained"].max()
+    treatment, failing = results.terms.treatment, rows["first_failure"].notna()
+    deepest = rows["deepest_trained"].max()
     if math.isnan(deepest):
         return say(f"On {{family!b}}, no {treatment} trains at the smallest depth.", family=family)
-    row = own[failing].sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
+    row = rows[failing].sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
     least, reached = results.names.treatment(row["treatment"]), row["deepest_trained"]
-    if everywhere := [results.names.treatment(label) for label in own.loc[~failing, "treatment"]]:
+    if everywhere := [results.names.treatment(label) for label in rows.loc[~failing, "treatment"]]:
         verb = "train" if len(everywhere) > 1 else "trains"
         only = "not even at the smallest" if math.isnan(reached) else f"only to {reached:g}"
         text = f"On {{family!b}}, {{everywhere!b}} {verb} at every depth to {deepest:g}, {{least!b}} {only}."

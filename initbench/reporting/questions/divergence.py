@@ -47,12 +47,12 @@ def _sentences(rates: pd.DataFrame, results: Results) -> list[Sentence]:
     if not rates["trials_diverged"].any():
         return [say(f"Not one of {trials} trials diverged." if trials > 1 else "The trial did not diverge.")]
     often = rates[rates["trials_diverged"] > 0].sort_values(["rate", "trials_diverged"], ascending=False, kind="stable")
-    noun, found = results.names.noun, []
+    noun, sentences = results.names.noun, []
     for row in often.to_dict("records"):
         name, n = results.names.treatment(row["treatment"]), row["workloads"]
         on = f"in {row['trials_diverged']} of {counted(row['trials'], 'trial')} on the only {noun}"
         if n > 1:
             rate = Estimate(row["rate"], row["rate_low"], row["rate_high"], n)
             on = f"on {round(rate.value * n)} of {n} {noun}s at one seed or more, {share_words(rate)}"
-        found.append(say(f"{{name!b}} diverges {on}.", name=name))
-    return found
+        sentences.append(say(f"{{name!b}} diverges {on}.", name=name))
+    return sentences

@@ -121,9 +121,9 @@ def farthest(levels: pd.DataFrame) -> tuple[str, float]:
 def _sentences(levels: pd.DataFrame, results: Results) -> Iterator[Sentence]:
     """Yield for each probe where treatments lie farthest apart, and where the layers of one network do."""
     names = results.names
-    for name, own in levels.groupby("probe", sort=False):
+    for name, rows in levels.groupby("probe", sort=False):
         probe, quantity = str(name), quantity_words(str(name))
-        known = own[own["layers"] > 0]
+        known = rows[rows["layers"] > 0]
         if not len(known):
             yield say("No value of {quantity} is finite.", quantity=quantity, subject=probe)
             continue
@@ -160,13 +160,13 @@ def _figures(profiles: pd.DataFrame, results: Results) -> tuple[list[Figure], li
     quantities = short_quantities(map(str, results.profiles["probe"]))
     figures: list[Figure] = []
     left: list[str] = []
-    for (probe, form), own in shown.groupby(["probe", "form"], sort=False):
-        labels, more = drawn(own, "workload", _FILES[str(form)])
+    for (probe, form), rows in shown.groupby(["probe", "form"], sort=False):
+        labels, more = drawn(rows, "workload", _FILES[str(form)])
         left += more
         files, what = file_names(labels, f"{probe}-"), quantities[str(probe)]
         for label in labels:
-            part, where = own[own["workload"] == label], results.names.workload(label)
-            panel, over, note = _panel(part, what, colours, own)
+            part, where = rows[rows["workload"] == label], results.names.workload(label)
+            panel, over, note = _panel(part, what, colours, rows)
             title = f"{capitalized(what)} by {over}: {where}"
             if panel is None:
                 left.append(f"{capitalized(what)} on {where} has no finite value, so nothing is drawn.")
@@ -182,8 +182,8 @@ def weights(frame: pd.DataFrame, within: Sequence[str]) -> pd.DataFrame:
         frame: with ``layer`` and ``place``.
         within: the columns within which places are those of one model.
     """
-    own = of_weights(frame)
-    return own.assign(place=own.groupby(list(within), sort=False)["place"].rank(method="dense") - 1)
+    rows = of_weights(frame)
+    return rows.assign(place=rows.groupby(list(within), sort=False)["place"].rank(method="dense") - 1)
 
 
 def _panel(
@@ -191,18 +191,18 @@ def _panel(
 ) -> tuple[Specification | None, str, str]:
     """Return a workload's panel, what its horizontal axis is, and a note on what it leaves out."""
     if part["form"].iloc[0] == "per_layer":
-        own = weights(part, ["workload"])
-        note = "Weights alone; the table has every parameter." if len(own) < len(part) else ""
-        axis = WEIGHT_AXIS if own["layer"].str.endswith("weight").all() else "layer, from the input to the output"
+        rows = weights(part, ["workload"])
+        note = "Weights alone; the table has every parameter." if len(rows) < len(part) else ""
+        axis = WEIGHT_AXIS if rows["layer"].str.endswith("weight").all() else "layer, from the input to the output"
         beside = weights(beside, ["workload"])
-        return layer_panel(own, what, colours, axis=axis, beside=beside), "layer", note
+        return layer_panel(rows, what, colours, axis=axis, beside=beside), "layer", note
     over, unit = part["over"].iloc[0] or "place", part["unit"].iloc[0]
     return value_panel(part, "place", over, with_unit(what, unit), colours, beside=beside), over, ""
 
 
 def _alt(part: pd.DataFrame) -> str:
     """Return between which values the line of each treatment lies, the largest first."""
-    levels = {str(treatment): level(own) for treatment, own in part.groupby("treatment", sort=False)}
+    levels = {str(treatment): level(rows) for treatment, rows in part.groupby("treatment", sort=False)}
     known = sorted((name for name in levels if levels[name].layers), key=lambda name: -levels[name].typical)
     texts = [
         f"{name} from {plain_number(levels[name].smallest)} to {plain_number(levels[name].largest)}" for name in known

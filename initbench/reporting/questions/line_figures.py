@@ -78,21 +78,21 @@ def line_figures(
     beside = beside[beside[column].isin(list(titles))]
     shown, colours = in_words(frame[frame[column].isin(list(titles))], results)
     names, figures = file_names(list(titles), kind.prefix), {}
-    for label, own in shown.groupby(column, sort=False):
-        metric, name = results.metrics[own["metric"].iloc[0]], titles[str(label)]
+    for label, rows in shown.groupby(column, sort=False):
+        metric, name = results.metrics[rows["metric"].iloc[0]], titles[str(label)]
         same = beside[beside["metric"] == metric.name]
-        if panel := line_panel(own, kind.x, kind.axis, colours, metric, beside=same):
+        if panel := line_panel(rows, kind.x, kind.axis, colours, metric, beside=same):
             title = f"{capitalized(metric.title)} {kind.suffix}: {name}"
-            alt = _alt(title, own, kind.x, metric)
+            alt = _alt(title, rows, kind.x, metric)
             figures[str(label)] = Figure(names[str(label)], title, alt, panel, subject=name)
     return figures
 
 
-def _alt(title: str, own: pd.DataFrame, x: str, metric: Metric) -> str:
+def _alt(title: str, rows: pd.DataFrame, x: str, metric: Metric) -> str:
     """Return the title, and where every line ends."""
-    is_train = own["split"] == "train" if "split" in own else pd.Series(False, index=own.index)
-    training = own[is_train].drop_duplicates("treatment", keep="last").set_index("treatment")
-    ends = own[~is_train].dropna(subset=[x]).sort_values(x, kind="stable").groupby("treatment", sort=False).tail(1)
+    is_train = rows["split"] == "train" if "split" in rows else pd.Series(False, index=rows.index)
+    training = rows[is_train].drop_duplicates("treatment", keep="last").set_index("treatment")
+    ends = rows[~is_train].dropna(subset=[x]).sort_values(x, kind="stable").groupby("treatment", sort=False).tail(1)
     texts, shown = [], metric.beside_title
     for row in sorted(ends.to_dict("records"), key=lambda row: metric.oriented(row["outcome_median"])):
         text = f"{row['treatment']} at {x} {row[x]:,.0f}: {_value(row['outcome_median'], shown)}"

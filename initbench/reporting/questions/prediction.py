@@ -338,14 +338,14 @@ def _on_workloads(probes: Sequence[ProbeResult], results: Results) -> Table:
 
 
 def _every_probe(probes: Sequence[ProbeResult], results: Results) -> Table:
-    metric, several, places = results.terms.metric, f"{results.terms.treatment}s", f"{results.names.noun}s"
+    metric, several, nouns = results.terms.metric, f"{results.terms.treatment}s", f"{results.names.noun}s"
     show = (
         "probe form rho treatments workloads pvalue_holm pvalue_benjamini_hochberg precision_1 regret_1 regret_3 "
         "regret_at_random gain auroc seed_agreement batch_spread seconds"
     )
     note = (
-        f"Mean ρ: over {places}, its interval over {several}; p-values come from permuting the labels of the {several} "
-        f"jointly over all {places}, and are corrected for the number of rows by Holm’s method or by Benjamini and "
+        f"Mean ρ: over {nouns}, its interval over {several}; p-values come from permuting the labels of the {several} "
+        f"jointly over all {nouns}, and are corrected for the number of rows by Holm’s method or by Benjamini and "
         f"Hochberg’s. Precision@k and regret@k: choosing the k {several} with the best values. For GQ these are the "
         "lowest; for other probes the direction is learned on other architectures, by which even a meaningless probe "
         f"beats a random choice among these {several}. Gain: how much closer the predicted rank is, on architectures "

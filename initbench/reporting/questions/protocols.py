@@ -89,8 +89,8 @@ def _facts(results: Results) -> Protocols:
 def _side_by_side(facts: Protocols, results: Results) -> pd.DataFrame:
     """Return one row per workload and treatment, with its outcome under each protocol."""
     parts, labels = [], ["workload", "treatment"]
-    for name, own in facts.cells.items():
-        judged = own[own["outcome"].notna()]
+    for name, group in facts.cells.items():
+        judged = group[group["outcome"].notna()]
         values = {key: counts_text(part) for key, part in at_protocol(results, name).groupby(labels, sort=False)}
         metrics = [results.metric_of[workload] for workload in judged["workload"]]
         columns: dict[str, Any] = {
@@ -171,12 +171,12 @@ def _oriented(row: Row, protocols: Sequence[str]) -> tuple[str, str, dict[str, i
 def _first_ranks(facts: Protocols, results: Results, tune: Tune) -> Iterator[Sentence]:
     """Yield who has the best mean rank under each protocol, over the workloads that all of them rank."""
     names = results.names
-    whole = [set(complete(table(own, "ranked")).table.index) for own in facts.cells.values()]
+    whole = [set(complete(table(group, "ranked")).table.index) for group in facts.cells.values()]
     shared = sorted(set.intersection(*whole), key=natural)
     leaders: dict[str, list[str]] = defaultdict(list)
     several = False
-    for protocol, own in facts.cells.items():
-        ranks = compare_ranks(complete(table(own[own["workload"].isin(shared)], "ranked")).table)
+    for protocol, group in facts.cells.items():
+        ranks = compare_ranks(complete(table(group[group["workload"].isin(shared)], "ranked")).table)
         if len(ranks.mean_ranks) > 1:
             leaders[named([names.treatment(label) for label in ranks.leaders], 2)].append(protocol)
             several |= len(leaders) == 1 and len(ranks.leaders) > 1
@@ -229,8 +229,8 @@ def _flip(
 def _trains(facts: Protocols, workload: str) -> dict[str, dict[str, bool]]:
     """Return for each treatment on a workload whether it trains, by protocol."""
     trains: dict[str, dict[str, bool]] = defaultdict(dict)
-    for protocol, own in facts.cells.items():
-        here = own[(own["workload"] == workload) & own["outcome"].notna()]
+    for protocol, group in facts.cells.items():
+        here = group[(group["workload"] == workload) & group["outcome"].notna()]
         for treatment, state in zip(here["treatment"], here["state"], strict=True):
             trains[treatment][protocol] = state == "trained"
     return trains

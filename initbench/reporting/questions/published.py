@@ -96,12 +96,12 @@ def _combined(value: PublishedValue, deviation: float, seeds: int) -> float:
     if value.spread is None or value.spread_is is None or not seeds:
         return math.nan
     if value.spread_is == "standard_error":
-        own = value.spread
+        standard_error = value.spread
     elif value.n is None:
         return math.nan
     else:
-        own = value.spread / math.sqrt(value.n)
-    return math.hypot(own, deviation / math.sqrt(seeds)) or math.nan
+        standard_error = value.spread / math.sqrt(value.n)
+    return math.hypot(standard_error, deviation / math.sqrt(seeds)) or math.nan
 
 
 def _text(value: float, spread: float | None, metric: Metric | None) -> str:

@@ -59,7 +59,7 @@ def scaling(results: Results | str | Path) -> Answer | None:
     show = "family treatment layer activation activation_verdict change change_verdict seeds"
     table = table_of(results, "scaling", "Exponents by layer", facts, show, _NOTE)
     figures, left = _figures(facts, results)
-    sentences = [sentence for _, own in facts.groupby(_FAMILY, sort=False) for sentence in _sentences(own, results)]
+    sentences = [sentence for _, rows in facts.groupby(_FAMILY, sort=False) for sentence in _sentences(rows, results)]
     question = "How do layers scale with the size of the network?"
     return Answer("scaling", question, sentences, [table], figures, left, facts)
 
@@ -76,13 +76,13 @@ def _rows(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]:
         if len({tuple(layers) for each in measured.values() for layers in each}) > 1:
             measured = {size: [_from_both_ends(layers) for layers in each] for size, each in measured.items()}
         every = [layers for each in measured.values() for layers in each]
-        for place, layer in enumerate(name for name in every[-1] if all(name in layers for layers in every)):
+        for position, layer in enumerate(name for name in every[-1] if all(name in layers for layers in every)):
             same = {"family": network.label, "size": network.argument, "treatment": treatment, "steps": steps}
-            row: dict[str, Any] = {**same, "layer": layer, "place": place, "seeds": seeds}
+            row: dict[str, Any] = {**same, "layer": layer, "place": position, "seeds": seeds}
             for part in _PARTS:
                 values = [[layers[layer].get(part, math.nan) for layers in each] for each in measured.values()]
-                found, verdict = _judged(list(measured), values)
-                row |= {part: found.value, f"{part}_low": found.low, f"{part}_high": found.high}
+                exponent, verdict = _judged(list(measured), values)
+                row |= {part: exponent.value, f"{part}_low": exponent.low, f"{part}_high": exponent.high}
                 row[f"{part}_verdict"] = verdict
             yield row
 
@@ -91,7 +91,7 @@ def _measured(
     network: SizedNetwork, results: Results
 ) -> dict[tuple[str, int], dict[float, dict[int, dict[str, dict[str, float]]]]]:
     """Return (treatment, steps) → size → seed → layer → part → value."""
-    found: dict[tuple[str, int], dict[float, dict[int, dict[str, dict[str, float]]]]] = defaultdict(dict)
+    measured: dict[tuple[str, int], dict[float, dict[int, dict[str, dict[str, float]]]]] = defaultdict(dict)
     for workload, size in network.sizes.items():
         for treatment, trials in results.trials_on[workload].groupby("treatment", sort=False):
             for trial, seed in zip(trials["trial_id"], trials["seed"], strict=True):
@@ -103,8 +103,8 @@ def _measured(
                             number = math.nan if value is None else float(value)
                             by_steps[entry["conditions"]["steps"]][layer][part] = number
                 for steps, layers in by_steps.items():
-                    found[str(treatment), steps].setdefault(size, {})[int(seed)] = layers
-    return found
+                    measured[str(treatment), steps].setdefault(size, {})[int(seed)] = layers
+    return measured
 
 
 def _from_both_ends(layers: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
@@ -135,21 +135,21 @@ def _numbered(layer: str) -> tuple[tuple[str, ...], int | None, tuple[str, ...]]
 def _judged(sizes: Sequence[float], values: Sequence[Sequence[float]]) -> tuple[Estimate, str]:
     """Return the exponent of values, (sizes, seeds), and the verdict on it."""
     try:
-        found = exponent_over_seeds(sizes, values)
+        exponent = exponent_over_seeds(sizes, values)
     except InitbenchError:
         is_zero = all(value == 0 for of_size in values for value in of_size)
         return Estimate(math.nan, math.nan, math.nan, 0), "is 0" if is_zero else "no exponent"
-    if not found.has_interval:
-        return found, "undecided"
-    side = [found.side(bound) for bound in (-TOLERANCE, TOLERANCE)]
-    return found, {(1, 1): "grows", (-1, -1): "shrinks", (1, -1): "stable"}.get((side[0], side[1]), "undecided")
+    if not exponent.has_interval:
+        return exponent, "undecided"
+    side = [exponent.side(bound) for bound in (-TOLERANCE, TOLERANCE)]
+    return exponent, {(1, 1): "grows", (-1, -1): "shrinks", (1, -1): "stable"}.get((side[0], side[1]), "undecided")
 
 
-def _sentences(own: pd.DataFrame, results: Results) -> Iterator[Sentence]:
+def _sentences(facts: pd.DataFrame, results: Results) -> Iterator[Sentence]:
     """Yield for each treatment what its layers' changes do, then what does not move, and the outputs at the start."""
-    label, size, steps = str(own["family"].iloc[0]), str(own["size"].iloc[0]), int(own["steps"].iloc[0])
+    label, size, steps = str(facts["family"].iloc[0]), str(facts["size"].iloc[0]), int(facts["steps"].iloc[0])
     family = short_names(results.labels, [], [label]).workload(label)
-    for treatment, part in own.groupby("treatment", sort=False):
+    for treatment, part in facts.groupby("treatment", sort=False):
         name, rows = results.names.treatment(str(treatment)), part.to_dict("records")
         if known := [row for row in rows if math.isfinite(row["change"])]:
             moving = [row for row in known if row["change_verdict"] in _CHANGES]
@@ -198,19 +198,19 @@ def _figures(facts: pd.DataFrame, results: Results) -> tuple[list[Figure], list[
     labels, left = drawn(values, "network", "scaling.csv")
     files, figures = file_names(labels, "scaling-"), []
     for label in labels:
-        own = values[values["network"] == label]
-        family, size = str(own["family"].iloc[0]), own["size"].iloc[0]
+        rows = values[values["network"] == label]
+        family, size = str(rows["family"].iloc[0]), rows["size"].iloc[0]
         where = short_names(results.labels, [], [family]).workload(family)
         what = f"exponent of the change in the {size}"
-        panel = layer_panel(own, what, colours, log=False, marked=(-TOLERANCE, 0.0, TOLERANCE))
+        panel = layer_panel(rows, what, colours, log=False, marked=(-TOLERANCE, 0.0, TOLERANCE))
         if panel is not None:
             title = f"Exponent of each layer’s first change in the {size}: {where}"
-            alt = f"{title}. {_alt(own)}"
+            alt = f"{title}. {_alt(rows)}"
             figures.append(Figure(files[label], title, alt, panel, _NOTE, subject=where))
     return figures, left
 
 
-def _alt(own: pd.DataFrame) -> str:
-    ends = own.groupby("treatment", sort=False)["change"].agg(["min", "max"]).dropna()
+def _alt(rows: pd.DataFrame) -> str:
+    ends = rows.groupby("treatment", sort=False)["change"].agg(["min", "max"]).dropna()
     texts = [f"{name} from {low:+.2f} to {high:+.2f}" for name, low, high in ends.itertuples()]
     return f"Means over the seeds, smallest and largest of the layers: {'; '.join(texts)}."

@@ -133,12 +133,12 @@ def _figures(results: Results, cells: Cells) -> Iterator[Figure]:
     shown, colours = in_words(values, results)
     families = list(dict.fromkeys(map(str, shown["family"])))
     names, files = short_names(results.labels, [], families), file_names(families, "rates-")
-    for family, own in shown.groupby("family", sort=False):
-        if panel := value_panel(own, "batch size", "batch size", "learning rate", colours, log_x=True, log_y=True):
+    for family, rates in shown.groupby("family", sort=False):
+        if panel := value_panel(rates, "batch size", "batch size", "learning rate", colours, log_x=True, log_y=True):
             where = names.workload(str(family))
             title = f"Best and largest stable learning rate by batch size: {where}"
             texts = []
-            for (treatment, size), both in own.groupby(["treatment", "batch size"], sort=False):
+            for (treatment, size), both in rates.groupby(["treatment", "batch size"], sort=False):
                 rate = both.set_index("kind")["value_median"].map(number)
                 texts.append(f"{treatment} at {size:g} best {rate['best']}, largest stable {rate['stable']}")
             alt = f"{title}. Geometric means over the seeds: {'; '.join(texts)}."
@@ -162,4 +162,4 @@ def rates_by_batch_size(results: Results, cells: Cells) -> pd.DataFrame:
             mean = math.exp(np.mean(np.log(rates)))
             rows.append((family, treatment, sizes[workload], kind, mean, min(rates), max(rates)))
     values = pd.DataFrame(rows, columns=_BY_SIZE).sort_values("batch size", kind="stable")
-    return values.groupby("family", sort=False).filter(lambda own: len(set(own["batch size"])) > 1)
+    return values.groupby("family", sort=False).filter(lambda group: len(set(group["batch size"])) > 1)

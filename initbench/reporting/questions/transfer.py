@@ -68,8 +68,8 @@ def transfer(results: Results | str | Path) -> Answer | None:
     keys = ["family", "size", "treatment"]
     rows = [
         dict(zip(keys, cell, strict=True)) | row
-        for cell, own in optima.groupby(keys, sort=False)
-        for row in _exponents(own)
+        for cell, cell_optima in optima.groupby(keys, sort=False)
+        for row in _exponents(cell_optima)
     ]
     if not rows:
         return None
@@ -114,8 +114,8 @@ def _optima(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]
     every = best_at_rates(tries(results))
     for workload, size in network.sizes.items():
         cells = every[every["workload"] == workload].groupby("treatment", sort=False)
-        for treatment, own in cells:
-            by_seed = {seed: optimum(of["rate"], of["outcome"]) for seed, of in own.groupby("seed", sort=True)}
+        for treatment, rows in cells:
+            by_seed = {seed: optimum(of["rate"], of["outcome"]) for seed, of in rows.groupby("seed", sort=True)}
             each = {seed: one for seed, one in by_seed.items() if one is not None}
             if not each:
                 continue
@@ -134,21 +134,21 @@ def _optima(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]
             }
 
 
-def _exponents(own: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    optima: dict[float, dict[Hashable, Optimum]] = dict(zip(own["at"], own["each"], strict=True))
+def _exponents(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    optima: dict[float, dict[Hashable, Optimum]] = dict(zip(rows["at"], rows["each"], strict=True))
     if len(optima) < 2:
         return
     # A seed that diverges at every rate of one size has no exponent.
-    seeds = [seed for seed in own["each"].iloc[0] if all(seed in each for each in optima.values())]
-    found = transfer_exponent({size: [each[seed] for seed in seeds] for size, each in optima.items()})
+    seeds = [seed for seed in rows["each"].iloc[0] if all(seed in each for each in optima.values())]
+    exponent = transfer_exponent({size: [each[seed] for seed in seeds] for size, each in optima.items()})
     edges = {one.edge for each in optima.values() for one in each.values()} - {""}
     yield {
-        "exponent": found.value,
-        "exponent_low": found.low,
-        "exponent_high": found.high,
-        "seeds": found.n,
-        "at_edge": int(own["at_edge"].sum()),
-        "searches": int(own["seeds"].sum()),
+        "exponent": exponent.value,
+        "exponent_low": exponent.low,
+        "exponent_high": exponent.high,
+        "seeds": exponent.n,
+        "at_edge": int(rows["at_edge"].sum()),
+        "searches": int(rows["seeds"].sum()),
         "edges": " or ".join(sorted(edges, reverse=True)),
     }
 
@@ -156,8 +156,8 @@ def _exponents(own: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
     for row in exponents.to_dict("records"):
         family, size = str(row["family"]), str(row["size"])
-        found = _estimate(row)
-        if verb := {1: "grows", -1: "falls"}.get(found.side()):
+        exponent = _estimate(row)
+        if verb := {1: "grows", -1: "falls"}.get(exponent.side()):
             text = f"the best rate {verb} as {size} to the power {{exponent}}"
         else:
             text = f"the best rate was not found to depend on the {size}: its exponent is {{exponent}}"
@@ -167,7 +167,7 @@ def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
             text += f": try {wider} ones"
         yield say(
             f"On {{family!b}} with {{name!b}}, {text}.",
-            is_open=bool(row["at_edge"]) or not found.has_interval,
+            is_open=bool(row["at_edge"]) or not exponent.has_interval,
             family=short_names(results.labels, [], [family]).workload(family),
             name=results.names.treatment(row["treatment"]),
             exponent=_words(row),
@@ -182,7 +182,7 @@ def _words(row: Mapping[Hashable, Any]) -> str:
     return plain_words(_estimate(row), "{:+.2f}")
 
 
-def _place(row: Mapping[Any, Any]) -> str:
+def _size_words(row: Mapping[Any, Any]) -> str:
     return f"{row['size']} {row['at']:g}"
 
 
@@ -192,24 +192,24 @@ def _figures(optima: pd.DataFrame, results: Results) -> tuple[list[Figure], list
     labels, left = drawn(shown, "network", "optima.csv")
     files, figures = file_names(labels, "transfer-"), []
     for label in labels:
-        own = shown[shown["network"] == label]
-        family, size = str(own["family"].iloc[0]), str(own["size"].iloc[0])
+        rows = shown[shown["network"] == label]
+        family, size = str(rows["family"].iloc[0]), str(rows["size"].iloc[0])
         panel = value_panel(
-            own,
+            rows,
             "at",
             size,
             "best learning rate",
             colours,
             log_x=True,
             log_y=True,
-            place=_place,
+            x_words=_size_words,
         )
         if panel is not None:
             where = short_names(results.labels, [], [family]).workload(family)
             title = f"Best learning rate by {size}: {where}"
             texts = [
                 f"{row['treatment']} at {size} {row['at']:g} {number(row['value_median'])}"
-                for row in own.to_dict("records")
+                for row in rows.to_dict("records")
             ]
             alt = f"{title}. Geometric means over the seeds: {'; '.join(texts)}."
             figures.append(Figure(files[label], title, alt, panel, subject=where))

@@ -92,7 +92,7 @@ def _facts(results: Results) -> Tunability:
     known = known[known["workload"].isin(results.names.workloads) & known["treatment"].isin(results.names.treatments)]
     metrics = workload_metrics(results.searched[results.searched["metric"].notna()], outcome_metrics(results.records))
     metrics = {name: metrics[name] for name in results.metric_of if name in set(known["workload"])}
-    cells = {(str(w), str(t)): own for (w, t), own in chosen(results).groupby(_CELL, sort=False)}
+    cells = {(str(w), str(t)): rows for (w, t), rows in chosen(results).groupby(_CELL, sort=False)}
     assert results.tune is not None
     edges = _edges(known, cells) if results.tune.has_rate else {}
     curves, ranges = by_tries(known, metrics), good_ranges(known)
@@ -137,8 +137,8 @@ def _sentences(facts: Tunability, results: Results) -> Iterator[Sentence]:
                 yield say(text, who=named(who), subject=about)
         differ = {
             names.treatment(treatment): counts_text(choices)
-            for (place, treatment), choices in facts.chosen.items()
-            if place == workload and len(set(choices["point"])) > 1
+            for (label, treatment), choices in facts.chosen.items()
+            if label == workload and len(set(choices["point"])) > 1
         }
         if differ:
             what = f": {next(iter(differ.values()))}" if len(differ) == 1 else ""
@@ -151,10 +151,10 @@ def _widest(facts: Tunability, results: Results) -> Iterator[Sentence]:
     spans: dict[str, dict[str, GoodRange]] = defaultdict(dict)
     for (workload, treatment), span in facts.ranges.items():
         spans[treatment][workload] = span
-    shared = set.intersection(*(set(own) for own in spans.values())) if spans else set()
+    shared = set.intersection(*(set(ranges) for ranges in spans.values())) if spans else set()
     if not shared:
         return
-    means = {name: math.exp(np.mean([math.log(own[w].factor) for w in shared])) for name, own in spans.items()}
+    means = {name: math.exp(np.mean([math.log(ranges[w].factor) for w in shared])) for name, ranges in spans.items()}
     widest, *others = sorted(means, key=lambda name: -means[name])
     over = f" over {results.names.workloads_of(len(shared))}" if len(facts.metrics) > 1 else ""
     at_least = "at least " if any(spans[widest][workload].is_open for workload in shared) else ""
@@ -215,7 +215,7 @@ def _ranges_table(facts: Tunability, results: Results) -> Table:
     )
     title = "Chosen values, and the range of good rates"
     show = "workload treatment chosen edge range factor"
-    return table_of(results, "good_rates", title, frame.assign(range=[_range(*own) for own in ends]), show, note)
+    return table_of(results, "good_rates", title, frame.assign(range=[_range(*end) for end in ends]), show, note)
 
 
 def _range(low: float, high: float, is_open_below: bool, is_open_above: bool) -> str:
@@ -305,19 +305,19 @@ def _figures(facts: Tunability, results: Results) -> tuple[list[Figure], list[st
 
 
 def _figure(
-    facts: Tunability, results: Results, label: str, own: pd.DataFrame, kind: _Kind, name: str
+    facts: Tunability, results: Results, label: str, rows: pd.DataFrame, kind: _Kind, name: str
 ) -> Figure | None:
-    if not len(own):
+    if not len(rows):
         return None
     metric, where = facts.metrics[label], results.names.workload(label)
-    shown, colours = in_words(own, results)
+    shown, colours = in_words(rows, results)
     scaled = shown.assign(**{end: metric.scale * shown[end] for end in _ENDS})
     up = with_unit(metric.title, metric.beside_title.unit)
 
     def at(row: Any) -> str:
         return f"{kind.x} {row[kind.x]:,g}" if kind.x != "tries" else f"after {row[kind.x]:.0f}"
 
-    panel = value_panel(scaled, kind.x, kind.axis, up, colours, place=at, log_x=kind.log, unfinished="diverged")
+    panel = value_panel(scaled, kind.x, kind.axis, up, colours, x_words=at, log_x=kind.log, unfinished="diverged")
     if panel is None:
         return None
     title = f"{capitalized(metric.title)} {kind.suffix}: {where}"

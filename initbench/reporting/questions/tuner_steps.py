@@ -59,15 +59,15 @@ def tuner_steps(results: Results | str | Path, *, probe: str = "", workload: str
     facts = pd.DataFrame(rows, columns=_COLUMNS)
     # The tuners' names do not have their numbers of steps.
     names = replace(results.names, treatments=short_names(results.labels, facts["treatment"], []).treatments)
-    sentences = [_sentence(own, names) for _, own in facts.groupby(_COLUMNS[:3], sort=False)]
+    sentences = [_sentence(group, names) for _, group in facts.groupby(_COLUMNS[:3], sort=False)]
     table = replace(table_of(results, "tuner_steps", "By the tuner’s steps", facts, _SHOWN), names=names)
     figures = list(_figures(facts, names, sentences, results))
     return Answer("tuner_steps", "What changes as a tuner takes more steps?", sentences, [table], figures, facts=facts)
 
 
-def _sentence(own: pd.DataFrame, names: Names) -> Sentence:
+def _sentence(rows: pd.DataFrame, names: Names) -> Sentence:
     """Return a measurement with the fewest and with the most steps of a tuner on a workload."""
-    first, last = own.sort_values("steps").iloc[[0, -1]].to_dict("records")
+    first, last = rows.sort_values("steps").iloc[[0, -1]].to_dict("records")
     return say(
         f"On {{where!b}}, the {{what}} is {{first}} after {first['steps']:,.0f} and {{last}} after "
         f"{last['steps']:,.0f} steps of {{who!b}}.",
@@ -88,8 +88,8 @@ def _figures(facts: pd.DataFrame, names: Names, sentences: Sequence[Sentence], r
     for probe, of_probe in facts.groupby("probe", sort=False):
         what = quantities[str(probe)]
         files = file_names(list(dict.fromkeys(map(str, of_probe["workload"]))), f"steps-{probe}-")
-        for workload, own in of_probe.groupby("workload", sort=False):
-            shown = own.assign(treatment=own["treatment"].map(texts))
+        for workload, rows in of_probe.groupby("workload", sort=False):
+            shown = rows.assign(treatment=rows["treatment"].map(texts))
             panel = value_panel(shown, "steps", "steps of the tuner", what, palette, beside=of_probe)
             if panel is not None:
                 where = names.workload(str(workload))
@@ -110,18 +110,18 @@ def _rows(results: Results, workload: str, columns: list[str]) -> Iterator[dict[
         key = results.labels.treatments[label]
         if steps is not None and "initializer" in key:
             tuner = results.labels.treatment(key.without(*(f"initializer.{name}" for name in _ARGUMENTS)))
-            own = tuners.setdefault(tuner, {})
-            own[int(steps)] = label
+            labels = tuners.setdefault(tuner, {})
+            labels[int(steps)] = label
             if base := base_of((workload, label), record, results):
-                own[0] = base
+                labels[0] = base
     for column in columns:
-        for tuner, own in tuners.items():
-            if len(set(own) - {0}) < 2:
+        for tuner, labels in tuners.items():
+            if len(set(labels) - {0}) < 2:
                 continue
-            for steps, label in sorted(own.items()):
+            for steps, label in sorted(labels.items()):
                 values = trials.loc[trials["treatment"] == label, column].dropna()
-                found = spread(values.astype(float))
-                if not math.isnan(found.median):
-                    ends = {f"value_{end}": value for end, value in found._asdict().items()}
+                summary = spread(values.astype(float))
+                if not math.isnan(summary.median):
+                    ends = {f"value_{end}": value for end, value in summary._asdict().items()}
                     same = {"probe": column.removeprefix("probe."), "workload": workload, "treatment": tuner}
                     yield same | {"steps": steps, "seeds": len(values)} | ends

@@ -188,7 +188,7 @@ def tuning_figures(facts: Tuning, results: Results) -> tuple[list[Figure], list[
     figures: list[Figure] = []
     labels, remarks = drawn(facts.steps, "workload", "tuning_steps.csv")
     # A quantity that is 0 or 1 at each step is a flag.
-    is_drawn = facts.steps.groupby("quantity", sort=False)["value_median"].transform(lambda own: not set(own) <= _FLAGS)
+    is_drawn = facts.steps.groupby("quantity", sort=False)["value_median"].transform(lambda x: not set(x) <= _FLAGS)
     for quantity, steps in facts.steps[is_drawn.astype(bool)].groupby("quantity", sort=False):
         what = quantity_words(str(quantity))
         named = steps.assign(quantity=what)
@@ -258,7 +258,7 @@ def _by_depth(facts: Tuning, results: Results) -> Iterator[Figure]:
     depths = trials.drop_duplicates("workload").set_index("workload")[DEPTH]
     families = [labels.family(label, DEPTH) for label in history["workload"]]
     known = history.assign(depth=history["workload"].map(depths), family=families).dropna(subset=["depth"])
-    several = known.groupby(["family", "quantity"], sort=False).filter(lambda own: len(set(own["depth"])) > 1)
+    several = known.groupby(["family", "quantity"], sort=False).filter(lambda rows: len(set(rows["depth"])) > 1)
     ends = {"median": "", "smallest": "_smallest", "largest": "_largest"}
     both = [
         several.assign(kind=when, **{f"value_{end}": several[f"{when}{suffix}"] for end, suffix in ends.items()})

@@ -29,7 +29,7 @@ def variance(results: Results | str | Path) -> Answer:
         InitbenchError: the folder has no trial records that can be read.
     """
     results = as_results(results)
-    splits = [(metric, split_variance(own)) for metric, own in by_metric(results.trials, results.metrics)]
+    splits = [(metric, split_variance(rows)) for metric, rows in by_metric(results.trials, results.metrics)]
     show = "metric of treatment interaction workload seed workloads treatments seeds"
     note = "Shares of the variance, estimated by moments, without intervals; of ranks if a trial diverged."
     frame = _shares(splits)

@@ -266,23 +266,23 @@ def _comparison_frame(results: Results) -> pd.DataFrame:
     early = early_columns(results.trials)
     used = ["trial_id", "workload", "treatment", "status", "outcome", "parameters", *early, *_MEASURED]
     trials = results.trials.reindex(columns=used)  # NaN if not measured; groups of all columns are slow
-    for name, own in trials.groupby("workload"):
-        if not on_one_device(results.by_id[i] for i in own["trial_id"]):
+    for name, group in trials.groupby("workload"):
+        if not on_one_device(results.by_id[i] for i in group["trial_id"]):
             trials.loc[trials["workload"] == name, _SECONDS] = np.nan
     known = results.cells.set_index(["workload", "treatment"]).to_dict("index")
     rows = []
-    for key, own in trials.groupby(["workload", "treatment"]):
+    for key, group in trials.groupby(["workload", "treatment"]):
         workload, treatment = map(str, key)
-        summary = _summary(own, known[key], results.metric_of[workload], early)
+        summary = _summary(group, known[key], results.metric_of[workload], early)
         rows.append({"workload": workload, "treatment": treatment} | summary)
-    rows.sort(key=_place)
+    rows.sort(key=_sort_key)
     columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early), *_COLUMNS[9:]]
     frame = pd.DataFrame(rows, columns=[*columns, "ranked"])
     frame["rank"] = frame.groupby("workload")["ranked"].rank(method="min")
     return frame[columns]
 
 
-def _place(row: Row) -> tuple[Any, ...]:
+def _sort_key(row: Row) -> tuple[Any, ...]:
     outcome = row["outcome"]
     known = (True, 0.0) if math.isnan(outcome) else (False, outcome)
     return natural(row["workload"]), known, natural(row["treatment"])
@@ -331,4 +331,4 @@ def _recipe(members: Sequence[TrialRecord]) -> str:
         for key, value in effective(recipe).items():
             if value not in values[key]:
                 values[key].append(value)
-    return fields_text({key: sorted(found, key=json.dumps) for key, found in values.items()})
+    return fields_text({key: sorted(levels, key=json.dumps) for key, levels in values.items()})
