@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from initbench.errors import InitbenchError
-from initbench.execution.attempts import Attempts, Place
+from initbench.execution.attempts import Attempts, Location
 from initbench.execution.breaker import Breaker
 from initbench.execution.executor import Job, Observer
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, ran_out_of_memory
@@ -27,7 +27,7 @@ class TrialConfig:
     """The configuration of a trial for Tune. Its text is short, because Tune writes it in several places."""
 
     spec: TrialSpec
-    avoid: frozenset[Place]
+    avoid: frozenset[Location]
 
     def __repr__(self) -> str:
         return self.spec.id[:12]
@@ -61,10 +61,10 @@ class Sweep:
         self.breaker = Breaker()
         self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
         self.running: set[str] = set()
-        self.declined: dict[str, tuple[TrialConfig, Place]] = {}  # attempts that wait on a GPU that their trial avoids
+        self.declined: dict[str, tuple[TrialConfig, Location]] = {}  # they wait on a GPU that their trial avoids
         self.placed_again: set[str] = set()  # trials that have got a GPU that they do not avoid
         self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
-        self.reasons: dict[Place, str] = {}  # the last failure there that was tried again
+        self.reasons: dict[Location, str] = {}  # the last failure there that was tried again
         self.nodes: dict[str, Node] = {}
         self.looked = 0.0
         self.has_fitted = False  # whether there has been a node that can run a trial
@@ -88,16 +88,16 @@ class Sweep:
         """Return whether an attempt that occupies a GPU, so that its trial gets another one, may release it."""
         if attempt not in self.declined:
             return False
-        config, place = self.declined[attempt]
+        config, location = self.declined[attempt]
         if self.attempts.done:
             return True
-        if place in self.attempts.set_aside:
+        if location in self.attempts.set_aside:
             return False
         # If such attempts occupy every GPU, the next one that is waiting needs a GPU that it does not avoid.
         following = None if self.running else next(iter(self.under_way.values()), None)
-        return config.spec.id in self.placed_again or (following is not None and place not in following.avoid)
+        return config.spec.id in self.placed_again or (following is not None and location not in following.avoid)
 
-    def ended(self, attempt: str, record: TrialRecord, place: Place, *, was_fresh: bool = True) -> None:
+    def ended(self, attempt: str, record: TrialRecord, location: Location, *, was_fresh: bool = True) -> None:
         """Process an attempt's record: it becomes the trial's record, or the trial is tried again elsewhere.
 
         `was_fresh` says that the trial was the first of its process.
@@ -109,26 +109,26 @@ class Sweep:
         nodes = self._look_at_nodes()
         if len(nodes) == 1:
             [node] = nodes
-            place = replace(place, node=node)
-        node_name, name = self._name(Place(place.node)), self._name(place)
+            location = replace(location, node=node)
+        node_name, name = self._name(Location(location.node)), self._name(location)
         if self.named_nodes and node_name:
             record = replace(record, environment={"host": node_name} | record.environment | {"node": node_name})
         before = self.attempts.set_aside
         if record.error is None:
-            self.attempts.succeeded(record.id, place)
+            self.attempts.succeeded(record.id, location)
             self.breaker.succeeded()
             ends = True
         else:
             hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
             fitting = {node.id: _gpus_within_reach(node, self.job) for node in nodes.values() if node.fits(self.job)}
             own_fault = record.error["type"] in _OWN_FAULTS or ran_out_of_memory(record.error)
-            ends = self.attempts.failed(record.id, place, fitting, own_fault=own_fault)
+            ends = self.attempts.failed(record.id, location, fitting, own_fault=own_fault)
             reason = f"{record.error['type']}: {record.error['message']}"
             if ends:
                 self.breaker.failed(record.id, reason, was_fresh=was_fresh)
             else:
                 self.hosts[record.id] = hosts
-                self.reasons[place] = reason
+                self.reasons[location] = reason
             if ends and len(hosts) > 1:
                 error = record.error | {"message": f"{record.error['message']} (failed on {', '.join(hosts)})"}
                 record = replace(record, error=error)
@@ -145,22 +145,22 @@ class Sweep:
     def reported(self, trial: Any, result: dict[str, Any]) -> None:
         if "record" in result:
             record = TrialRecord(**json.loads(result.pop("record")))
-            self.ended(trial.trial_id, record, Place(*result["place"]), was_fresh=result["was_fresh"])
+            self.ended(trial.trial_id, record, Location(*result["location"]), was_fresh=result["was_fresh"])
         elif "placed" in result:
             self.placed_again.add(trial.config["trial"].spec.id)
         elif "avoided" in result:
-            self._declined(trial.trial_id, Place(*result["avoided"]))
+            self._declined(trial.trial_id, Location(*result["avoided"]))
         elif "note" in result:
             self.observer.note(result["note"])
         elif "fraction" in result:
             self.observer.progressed(trial.config["trial"].spec, result["fraction"])
 
-    def _declined(self, attempt: str, place: Place) -> None:
+    def _declined(self, attempt: str, location: Location) -> None:
         """Put back the trial of an attempt that got a GPU to be avoided, because Ray offers no choice among GPUs."""
         if attempt in self.under_way:
             config = self.under_way.pop(attempt)
             self.running.discard(attempt)
-            self.declined[attempt] = config, place
+            self.declined[attempt] = config, location
             self.placed_again.discard(config.spec.id)
             self.attempts.returned(config.spec.id)
 
@@ -174,7 +174,7 @@ class Sweep:
         there = [node for node in nodes.values() if address and node.address == address.group(1)]
         node = there[0].id if len(there) == 1 else ""
         where = {"host": there[0].name} if node else {}
-        self.ended(attempt, failed_record(spec, kind, message, trace, where), Place(node))
+        self.ended(attempt, failed_record(spec, kind, message, trace, where), Location(node))
 
     def cut_off(self, trace: str) -> None:
         """Process that Ray ended all running trials: they are lost, and those that waited for a worker start again.
@@ -202,7 +202,8 @@ class Sweep:
         fitting = {node.id for node in nodes.values() if node.fits(self.job)}
         self.has_fitted |= bool(fitting)
         can_start = any(
-            fitting - {place.node for place in trial.avoid if not place.gpu} for trial in self.under_way.values()
+            fitting - {location.node for location in trial.avoid if not location.gpu}
+            for trial in self.under_way.values()
         )
         if self.running or not self.under_way or can_start or not self.has_fitted:
             self.stalled_since = None
@@ -225,9 +226,9 @@ class Sweep:
             self.nodes |= self.alive
         return self.alive
 
-    def _name(self, place: Place) -> str:
-        node = self.nodes[place.node].name if place.node in self.nodes else place.node
-        return f"GPU {place.gpu} of node {node}" if place.gpu else node
+    def _name(self, location: Location) -> str:
+        node = self.nodes[location.node].name if location.node in self.nodes else location.node
+        return f"GPU {location.gpu} of node {node}" if location.gpu else node
 
 
 def _gpus_within_reach(node: Node, job: Job) -> int:

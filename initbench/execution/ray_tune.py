@@ -15,7 +15,7 @@ from typing import Any
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
-from initbench.execution.attempts import Place
+from initbench.execution.attempts import Location
 from initbench.execution.executor import Job, Observer, device_of
 from initbench.execution.ray_check import unusable_nodes
 from initbench.execution.ray_cluster import alive_nodes, chosen_address, cluster, end_with_ray, lack, may_grow
@@ -81,11 +81,11 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                     sweep.cut_off(str(error.__cause__))
 
 
-def _placement(cpus: float, gpus: float, avoid: frozenset[Place]) -> Any:
+def _placement(cpus: float, gpus: float, avoid: frozenset[Location]) -> Any:
     from ray import tune
 
     resources = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
-    nodes = sorted(place.node for place in avoid if not place.gpu)
+    nodes = sorted(location.node for location in avoid if not location.gpu)
     if not nodes:
         return tune.PlacementGroupFactory([resources])
     elsewhere = {"ray.io/node-id": f"!in({','.join(nodes)})"}
@@ -108,9 +108,9 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
 
     trial = config.pop("trial")  # Tune sends its content back, and keeps it
     context = ray.get_runtime_context()
-    place = Place(context.get_node_id(), ",".join(context.get_accelerator_ids().get("GPU", [])))
-    while place in trial.avoid:  # occupy the GPU until the trial has another one; then Tune ends this thread
-        tune.report({"avoided": astuple(place)})
+    location = Location(context.get_node_id(), ",".join(context.get_accelerator_ids().get("GPU", [])))
+    while location in trial.avoid:  # occupy the GPU until the trial has another one; then Tune ends this thread
+        tune.report({"avoided": astuple(location)})
         time.sleep(_SECONDS_BETWEEN_REPORTS)
     if any(avoided.gpu for avoided in trial.avoid):
         tune.report({"placed": True})
@@ -120,7 +120,9 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
     networks = None if job.networks is None else job.networks.of(trial.spec)
     options = {"plugins": job.plugins, "checkpoints": job.checkpoints, "networks": networks}
     record = _process.run(trial.spec, on_epoch, lambda message: tune.report({"note": message}), options)
-    tune.report({"record": json.dumps(record.to_json()), "place": astuple(place), "was_fresh": _process.was_fresh})
+    tune.report(
+        {"record": json.dumps(record.to_json()), "location": astuple(location), "was_fresh": _process.was_fresh}
+    )
 
 
 def _searcher(base: type[Any], sweep: Sweep) -> Any:

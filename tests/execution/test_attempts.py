@@ -8,7 +8,7 @@ from operations import LOST, SUITE, Told
 
 from initbench.errors import InitbenchError
 from initbench.execution import ray_sweep
-from initbench.execution.attempts import Attempt, Attempts, Place
+from initbench.execution.attempts import Attempt, Attempts, Location
 from initbench.execution.executor import Job
 from initbench.execution.ray_cluster import Node
 from initbench.execution.ray_sweep import Sweep
@@ -16,7 +16,7 @@ from initbench.suite.load import load_suite
 from suites import plan_of
 
 NODES = {"a": 1, "b": 1, "c": 1}
-A, B, FOUR = Place("a"), Place("b"), {"a": 4}
+A, B, FOUR = Location("a"), Location("b"), {"a": 4}
 
 
 def drain(attempts, run):
@@ -24,13 +24,13 @@ def drain(attempts, run):
     went = []
     while not attempts.done:
         attempt = attempts.next()
-        node = min(NODES.keys() - {place.node for place in attempt.avoid})
+        node = min(NODES.keys() - {location.node for location in attempt.avoid})
         fine = run(attempt.trial, node)
         went.append((attempt.trial, node, fine))
         if fine:
-            attempts.succeeded(attempt.trial, Place(node))
+            attempts.succeeded(attempt.trial, Location(node))
         else:
-            attempts.failed(attempt.trial, Place(node), NODES, own_fault=False)
+            attempts.failed(attempt.trial, Location(node), NODES, own_fault=False)
     return went
 
 
@@ -110,53 +110,53 @@ def test_a_node_takes_trials_again_once_what_failed_there_failed_elsewhere_too()
 class TestGpus:
     """Of one node with several GPUs, which Ray lends without a choice."""
 
-    def fail(self, attempts, trials, place, nodes):
+    def fail(self, attempts, trials, location, nodes):
         for trial in trials:
-            attempts.failed(trial, place, nodes, own_fault=False)
+            attempts.failed(trial, location, nodes, own_fault=False)
 
     def test_a_failed_trial_gets_another_gpu_of_the_only_node(self):
         attempts = Attempts(["t1"])
         for gpu in "01":
             attempts.next()
-            assert not attempts.failed("t1", Place("a", gpu), FOUR, own_fault=False)
-        assert attempts.next() == Attempt("t1", frozenset({Place("a", "0"), Place("a", "1")}))
-        assert attempts.failed("t1", Place("a", "3"), FOUR, own_fault=False)  # the third place
+            assert not attempts.failed("t1", Location("a", gpu), FOUR, own_fault=False)
+        assert attempts.next() == Attempt("t1", frozenset({Location("a", "0"), Location("a", "1")}))
+        assert attempts.failed("t1", Location("a", "3"), FOUR, own_fault=False)  # the third location
 
     def test_another_node_comes_first(self):
         attempts = Attempts(["t1"])
         attempts.next()
-        attempts.failed("t1", Place("a", "0"), {"a": 4, "b": 1}, own_fault=False)
+        attempts.failed("t1", Location("a", "0"), {"a": 4, "b": 1}, own_fault=False)
         assert attempts.next().avoid == {A}
 
     def test_an_unknown_node_is_not_avoided(self):
         """Ray refuses a selector with an empty name."""
         attempts = Attempts(["t1"])
-        for place in (Place(""), Place("a", "0")):
+        for location in (Location(""), Location("a", "0")):
             attempts.next()
-            assert not attempts.failed("t1", place, FOUR, own_fault=False)
-        assert attempts.next().avoid == {Place("a", "0")}
+            assert not attempts.failed("t1", location, FOUR, own_fault=False)
+        assert attempts.next().avoid == {Location("a", "0")}
 
     def test_the_only_gpu_is_the_end(self):
         attempts = Attempts(["t1"])
-        assert attempts.failed("t1", Place("a", "0"), {"a": 1}, own_fault=False)
+        assert attempts.failed("t1", Location("a", "0"), {"a": 1}, own_fault=False)
 
     def test_successes_on_other_gpus_of_its_node_do_not_clear_a_gpu(self):
         attempts = Attempts([f"t{i}" for i in range(9)])
         for n in range(3):
             assert attempts.set_aside == frozenset()
-            self.fail(attempts, [f"t{n}"], Place("a", "2"), FOUR)
-            attempts.succeeded(f"t{n + 3}", Place("a", "1"))
-        assert attempts.set_aside == {Place("a", "2")}
+            self.fail(attempts, [f"t{n}"], Location("a", "2"), FOUR)
+            attempts.succeeded(f"t{n + 3}", Location("a", "1"))
+        assert attempts.set_aside == {Location("a", "2")}
 
     def test_a_node_whose_gpus_are_all_set_aside_gets_no_trial(self):
         attempts, nodes = Attempts([f"t{i}" for i in range(9)]), {"a": 2, "b": 1}
         attempts.succeeded("t0", B)
-        self.fail(attempts, ("t1", "t2", "t3"), Place("a", "0"), nodes)
-        assert attempts.set_aside == {Place("a", "0")}
-        self.fail(attempts, ("t4", "t5", "t6"), Place("a", "1"), nodes)
-        assert attempts.set_aside == {Place("a", "0"), Place("a", "1")}
+        self.fail(attempts, ("t1", "t2", "t3"), Location("a", "0"), nodes)
+        assert attempts.set_aside == {Location("a", "0")}
+        self.fail(attempts, ("t4", "t5", "t6"), Location("a", "1"), nodes)
+        assert attempts.set_aside == {Location("a", "0"), Location("a", "1")}
         *_, untried = (attempts.next() for _ in range(7))
-        assert untried.avoid == {A, Place("a", "0"), Place("a", "1")}
+        assert untried.avoid == {A, Location("a", "0"), Location("a", "1")}
 
 
 def test_an_attempt_on_a_gpu_that_its_trial_avoids_occupies_it_until_the_trial_runs_elsewhere(monkeypatch, tmp_path):
@@ -164,7 +164,7 @@ def test_an_attempt_on_a_gpu_that_its_trial_avoids_occupies_it_until_the_trial_r
     (tmp_path / "suite.yaml").write_text(SUITE)
     trials = plan_of(load_suite(tmp_path / "suite.yaml")).trials
     sweep = Sweep(Job(trials, gpus=1.0), Told(), lambda: None, named_nodes=False)
-    first, bad = sweep.next("1").spec, Place("node", "0")
+    first, bad = sweep.next("1").spec, Location("node", "0")
     sweep.started("1")
     sweep.ended("1", make_record(first, status="failed", error=LOST), bad)
 
@@ -186,7 +186,7 @@ def test_an_attempt_on_a_gpu_that_its_trial_avoids_occupies_it_until_the_trial_r
     assert not sweep.may_leave("2")  # it may have landed on the bad one again
     sweep.reported(SimpleNamespace(trial_id="3", config={"trial": sweep.under_way["3"]}), {"placed": True})
     assert sweep.may_leave("2")
-    sweep.ended("3", make_record(first), Place("node", "1"))
+    sweep.ended("3", make_record(first), Location("node", "1"))
     assert not sweep.under_way
 
 
@@ -198,14 +198,14 @@ def test_two_trials_that_occupy_each_others_gpu_let_each_other_in(monkeypatch, t
     specs = {gpu: sweep.next(gpu).spec for gpu in "01"}
     for gpu, spec in specs.items():
         sweep.started(gpu)
-        sweep.ended(gpu, make_record(spec, status="failed", error=LOST), Place("node", gpu))
+        sweep.ended(gpu, make_record(spec, status="failed", error=LOST), Location("node", gpu))
     for gpu in "01":  # Tune has put each on the GPU that it avoids
         sweep.next(f"again{gpu}")
         sweep.started(f"again{gpu}")
     for gpu in "01":
         sweep.reported(SimpleNamespace(trial_id=f"again{gpu}"), {"avoided": ["node", gpu]})
     last_to_fail = sweep.next("next")
-    assert last_to_fail.avoid == {Place("node", "1")}
+    assert last_to_fail.avoid == {Location("node", "1")}
     assert sweep.may_leave("again0")  # so `next` gets GPU 0
     assert not sweep.may_leave("again1")
     sweep.started("next")
@@ -216,10 +216,10 @@ def test_two_trials_that_occupy_each_others_gpu_let_each_other_in(monkeypatch, t
 
 def test_a_trial_for_which_nothing_else_is_left_may_run_where_it_failed():
     attempts = Attempts([f"t{i}" for i in range(8)])
-    gpus = [Place("a", "0"), Place("a", "1")]
-    for trial, place in (("t0", gpus[1]), ("t1", gpus[0])):
+    gpus = [Location("a", "0"), Location("a", "1")]
+    for trial, location in (("t0", gpus[1]), ("t1", gpus[0])):
         attempts.next()
-        attempts.succeeded(trial, place)
+        attempts.succeeded(trial, location)
     for i in range(2, 5):
         attempts.next()
         assert not attempts.failed(f"t{i}", gpus[0], {"a": 2}, own_fault=False)
@@ -257,9 +257,9 @@ def test_a_node_that_a_success_elsewhere_sets_aside_is_named_with_what_failed_th
     specs = {attempt: sweep.next(attempt).spec for attempt in "1234"}
     for attempt in "123":
         lost = make_record(specs[attempt], status="failed", error=LOST | {"message": "no GPU"})
-        sweep.ended(attempt, lost, Place("broken"))
+        sweep.ended(attempt, lost, Location("broken"))
     assert told.notes == []
-    sweep.ended("4", make_record(specs["4"]), Place("sound"))
+    sweep.ended("4", make_record(specs["4"]), Location("sound"))
     assert told.notes == ["node broken is set aside, because trials in a row failed there: WorkerLost: no GPU"]
 
 
@@ -274,7 +274,7 @@ def failed_sweep(tmp_path, errors, **options):
             record = make_record(spec)
         else:
             record = make_record(spec, status="failed", error=LOST | {"message": error})
-        sweep.ended(str(number), record, Place("node"), **options)
+        sweep.ended(str(number), record, Location("node"), **options)
     try:
         sweep.watch()
     except InitbenchError as stop:
