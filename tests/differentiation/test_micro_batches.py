@@ -41,8 +41,10 @@ def test_a_share_counts_the_targets_that_the_loss_is_a_mean_over():
     """Of blocks with padding, which PyTorch's cross-entropy leaves out, a mean of means would be another loss."""
     model, (inputs, targets) = randomize(gpt(depth=1), 0.3), tokens(5)
     targets[0, 1:], targets[2:4] = -100, -100
-    parts = micro_batches(model, (inputs, targets), find_task("language_modelling").loss, 2)
-    assert [part.share for part in parts] == [7 / 13, 6 / 13]  # the second micro-batch has no targets
+    task = find_task("language_modelling")
+    for weight in (None, task.weight):  # a task counts its samples, whatever is left out of them
+        parts = micro_batches(model, (inputs, targets), task.loss, 2, weight)
+        assert [part.share for part in parts] == [7 / 13, 6 / 13]  # the second micro-batch has no targets
     losses = losses_of(model, (inputs, targets), next_token_loss, 2)
     whole = next_token_loss(model(inputs), targets).item()
     assert sum(loss_of(model).item() for loss_of in losses) == pytest.approx(whole, rel=1e-13)
