@@ -182,8 +182,8 @@ def tf32(setup: Setup) -> Iterator[Line]:
                 yield Line(what, "skipped", reason="the device has no TF32")
                 continue
             with float32_products(tf32=allowed):
-                found = product(*(factor.to(setup.device) for factor in factors)).cpu().double()
-            error = ((found - exact).abs().max() / exact.abs().max()).item()
+                computed = product(*(factor.to(setup.device) for factor in factors)).cpu().double()
+            error = ((computed - exact).abs().max() / exact.abs().max()).item()
             yield check(what, error > 1e-5, f"{error:.2g}", "not seen") if allowed else below(what, error, 1e-5)
     model = initbench.create_model("plain", depth=10 if setup.tiny else 28, width=1, norm="none").eval()
     initbench.initialize(model, "kaiming")
@@ -343,10 +343,10 @@ def lanczos(setup: Setup) -> Iterator[Line]:
     context = ProbeContext(0, initbench.Inputs((1, 4, 4)), 4, real_batches=lambda *_: iter([(inputs, targets)]))
     arguments = {"batch_size": 32, "eigenvalues": 5, "tolerance": 1e-6}
     entries = measure("hessian_spectrum", arguments, model.to(setup.device), context)
-    found = {entry["name"].rpartition(".")[2]: entry for entry in entries}
-    error = max(abs(a / b - 1) for a, b in zip(found["eigenvalues"]["y"], expected, strict=True))
+    by_name = {entry["name"].rpartition(".")[2]: entry for entry in entries}
+    error = max(abs(a / b - 1) for a, b in zip(by_name["eigenvalues"]["y"], expected, strict=True))
     yield below("the 5 largest eigenvalues against SciPy's, relative", error, 1e-3)
-    density = sum(value or 0 for sign in ("positive", "negative") for value in found[f"{sign}_density"]["y"])
+    density = sum(value or 0 for sign in ("positive", "negative") for value in by_name[f"{sign}_density"]["y"])
     yield below("the density's distance from 1 in sum", abs(density - 1), 1e-6)
 
 

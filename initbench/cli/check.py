@@ -94,10 +94,10 @@ def check(
         source = model_source(
             model, arguments_of(arguments), inputs=dataset.inputs, outputs=dataset.outputs, weights=weights
         )
-    check = check_model(source, initializers=initializers, seeds=seeds, outputs=classes, data=data)
-    write_page(html, model, check)
-    print_json(check.to_json()) if json else _print(check)
-    if kinds & check.kinds:
+    checked = check_model(source, initializers=initializers, seeds=seeds, outputs=classes, data=data)
+    write_page(html, model, checked)
+    print_json(checked.to_json()) if json else _print(checked)
+    if kinds & checked.kinds:
         raise typer.Exit(1)
 
 
@@ -124,15 +124,15 @@ _HEADINGS = (
 )
 
 
-def _print(check: Check) -> None:
+def _print(checked: Check) -> None:
     from rich.table import Table
 
     out = console()
-    for row in check.rows:
+    for row in checked.rows:
         out.print(str(row), style=None if row.verdict and row.verdict.kind == "healthy" else "bold", markup=False)
         for note in row.notes:
             out.print(f"  {note}", style="dim", markup=False)
-    judged = [row for row in check.rows if row.verdict is not None]
+    judged = [row for row in checked.rows if row.verdict is not None]
     if not judged:
         return
     table = Table(*_HEADINGS, box=None, header_style="dim")
@@ -140,9 +140,10 @@ def _print(check: Check) -> None:
         table.add_row(*_cells(row))
     out.print()
     out.print(table)
-    noise = "random inputs" if check.data is None else check.data
-    loss = "a random projection of the outputs" if check.objective == "projection" else f"the loss of {check.objective}"
-    out.print(f"\nOn {noise} ({check.inputs}); gradients are those of {loss}.", style="dim", markup=False)
+    noise = "random inputs" if checked.data is None else checked.data
+    objective = checked.objective
+    loss = "a random projection of the outputs" if objective == "projection" else f"the loss of {objective}"
+    out.print(f"\nOn {noise} ({checked.inputs}); gradients are those of {loss}.", style="dim", markup=False)
 
 
 def _cells(row: Row) -> list[str]:

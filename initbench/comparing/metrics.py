@@ -110,11 +110,11 @@ def training_key(record: TrialRecord) -> str:
     """
     key, described = outcome_key(record), record.task.get("metrics", {})
     split = described.get(key, {}).get("split")
-    trained = f"train_{key.removeprefix(f'{split}_')}"
-    if not split or trained not in described:
+    training = f"train_{key.removeprefix(f'{split}_')}"
+    if not split or training not in described:
         return ""
-    alike = all(described[trained].get(name) == described[key].get(name) for name in ("better", "unit", "scale"))
-    return trained if alike and trained != key else ""
+    alike = all(described[training].get(name) == described[key].get(name) for name in ("better", "unit", "scale"))
+    return training if alike and training != key else ""
 
 
 def has_outcome(record: TrialRecord) -> bool:

@@ -73,7 +73,7 @@ class Attempts:
         self._end(trial)
 
     def failed(self, trial: str, location: Location, nodes: Mapping[str, int], *, own_fault: bool) -> bool:
-        """Return whether the failure of a trial in a location is final; otherwise it is tried again.
+        """Return whether the failure of a trial at a location is final; otherwise it is tried again.
 
         `nodes` are all nodes that could run the trial, each with its number of GPUs, or 1 if the trial needs none.
         `own_fault` means that the trial exceeded a limit, which it would do elsewhere, too.

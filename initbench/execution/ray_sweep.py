@@ -61,7 +61,7 @@ class Sweep:
         self.breaker = Breaker()
         self.under_way: dict[str, TrialConfig] = {}  # by Tune's names
         self.running: set[str] = set()
-        self.declined: dict[str, tuple[TrialConfig, Location]] = {}  # they wait on a GPU that their trial avoids
+        self.declined: dict[str, tuple[TrialConfig, Location]] = {}  # attempts on a GPU that their trial avoids
         self.placed_again: set[str] = set()  # trials that have got a GPU that they do not avoid
         self.hosts: dict[str, list[str]] = {}  # records of trials that failed and are tried again
         self.reasons: dict[Location, str] = {}  # the last failure there that was tried again

@@ -117,7 +117,7 @@ def _of_layers(context: InitializationContext, matrices: list[str]) -> list[str]
 def _is_set(record: InitializationRecord, name: str) -> bool:
     """Return whether a weight was set; under weight normalization, v or its gain g is enough."""
     names = [name, f"{name.removesuffix('1')}0"] if name.endswith("weight.original1") else [name]
-    return any(changes(event) for parameter in names for event in record.tensors.get(parameter, []))
+    return any(changes(event) for tensor in names for event in record.tensors.get(tensor, []))
 
 
 def _named(passed_over: dict[str, str]) -> str:

@@ -86,9 +86,9 @@ def weight_norm(
                 writer.fill(g, math.sqrt(squares.get(id(module), outside) * ratio))
             writer.fill(own_parameter(module, "bias"), 0.0)
         for module in model.modules():
-            parameters = [id(parameter) for parameter in module.parameters(recurse=False)]
+            ids = [id(parameter) for parameter in module.parameters(recurse=False)]
             for layer in weight_layers(module):
-                if id(layer.weight) not in parameters:
+                if id(layer.weight) not in ids:
                     continue  # weight-normalized: set above, or without a gain per output
                 writer.draw(layer.weight, partial(_direction, layer, "orthogonal"))
                 writer.fill(layer.bias, 0.0)

@@ -142,10 +142,10 @@ def quotient_and_gradients(
         changed = _gradient_after_step(model, loss_of, parameters, gradients)
         return _quotient(flatten(gradients, parameters), changed, eps, norm), gradients
     products = hessian_products(gradients, parameters, create_graph=torch.is_grad_enabled())
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or parameters[0].device.type != "cpu":
         g = flatten(gradients, parameters)
         return _quotient(g, g - flatten(products, parameters), eps, norm), gradients
-    # The same numbers, tensor by tensor: each stays in the processor's cache.
+    # The same numbers, tensor by tensor: each stays in the processor's cache. A GPU would launch more kernels.
     pairs = zip(filled(gradients, parameters), filled(products, parameters), strict=True)
     return _length(torch.cat([_residual(g, g - product, eps).flatten() for g, product in pairs]), norm), gradients
 
