@@ -14,8 +14,8 @@ from initbench.errors import InitbenchError, InitializationError
 from initbench.inputs import Inputs
 from initbench.inspection.expectations import read_expectations, unexpected
 from initbench.inspection.findings import KINDS, Finding, findings_of, is_clamped
+from initbench.inspection.fitted_laws import samples_of
 from initbench.inspection.grouping import grouped
-from initbench.inspection.laws import samples_of
 from initbench.inspection.role_laws import RoleLaw, role_laws
 from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_from_names, roles_of
 from initbench.inspection.source import ModelSource, opened_weights

@@ -22,7 +22,7 @@ from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
 from initbench.inspection.fingerprint import Fingerprint, TensorFingerprint, fingerprint, read_fingerprint
 from initbench.inspection.grouping import grouped
-from initbench.inspection.law import is_orthogonal, law_in_words
+from initbench.inspection.law_in_words import is_orthogonal, law_in_words
 from initbench.inspection.matching import layout, match
 from initbench.inspection.source import Build
 from initbench.inspection.tensors import QUANTILES

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from initbench.arguments import nearest
 from initbench.errors import InitbenchError
 from initbench.inspection.findings import Finding
-from initbench.inspection.laws import FALSE_ALARMS, Sample, mean_p, scale_deviations, shape_p
+from initbench.inspection.fitted_laws import FALSE_ALARMS, Sample, mean_p, scale_deviations, shape_p
 from initbench.inspection.role_laws import family_in_words, family_of
 from initbench.inspection.shapes import NORMAL, TRUNCATED, UNIFORM
 

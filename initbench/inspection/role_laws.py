@@ -10,8 +10,7 @@ from typing import Any
 
 from scipy.stats import norm
 
-from initbench.inspection.grouping import grouped
-from initbench.inspection.laws import (
+from initbench.inspection.fitted_laws import (
     FALSE_ALARMS,
     NamedLaw,
     Sample,
@@ -21,6 +20,7 @@ from initbench.inspection.laws import (
     scale_deviations,
     shape_p,
 )
+from initbench.inspection.grouping import grouped
 from initbench.inspection.shapes import SHAPES
 from initbench.inspection.tensors import TensorSummary
 

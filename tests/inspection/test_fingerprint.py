@@ -14,7 +14,7 @@ from transformers.pytorch_utils import Conv1D
 
 from initbench import InitbenchError, Inputs, fingerprint
 from initbench.inspection.fingerprint import read_fingerprint, write_fingerprint
-from initbench.inspection.law import law_in_words
+from initbench.inspection.law_in_words import law_in_words
 from initbench.inspection.source import model_source
 from initbench.inspection.tensors import QUANTILES
 

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from initbench.inspection.laws import SHAPES, fitting_laws, samples_of
+from initbench.inspection.fitted_laws import SHAPES, fitting_laws, samples_of
 from initbench.inspection.role_laws import family_of, role_laws
 from initbench.inspection.roles import TensorRole, roles_of
 from initbench.inspection.tensors import summarize

@@ -5,7 +5,7 @@ from torch import nn
 
 from initbench.inspection.audit import audit
 from initbench.inspection.fingerprint import fingerprint
-from initbench.inspection.law import law_in_words
+from initbench.inspection.law_in_words import law_in_words
 from initbench.inspection.shapes import SHAPES, TRUNCATED, UNIFORM, round_to_error, with_number, with_variance
 from initbench.inspection.source import ModelSource
 
