@@ -31,17 +31,29 @@ UNTRAINED = Verbs("do not train", "does not train", "none trains", " not", "fail
 DIVERGED = Verbs("diverge", "diverges", "all diverge", "", "diverge in part", "diverges in part")
 
 
+class _Clause(NamedTuple):
+    text: Sentence  # who fails where, and at how many seeds
+    may_be_luck: bool
+
+
 def failure_sentences(results: Results, heat_map: HeatMap) -> list[Sentence]:
-    """Return a sentence on those that do not train and one on those that diverge, each if there are any."""
+    """Return what is said of those that do not train and of those that diverge, each if there are any."""
     untrained, diverged = _clauses(results, heat_map)
     guess = guessing(results, ": guessing gives {level}.") or say(", no better than guessing.")
     ends = (untrained, guess), (diverged, say("."))
-    return [_begun(clause) + end for clause, end in ends if clause is not None]
+    luck = say(" That may be luck.")
+    return [
+        _begun(clause.text) + (end + luck if clause.may_be_luck else end) for clause, end in ends if clause is not None
+    ]
 
 
 def joined_failures(results: Results, heat_map: HeatMap) -> list[Sentence]:
     """Return one sentence on those that do not train and those that diverge, if there are any."""
-    clauses = [clause for clause in _clauses(results, heat_map) if clause is not None]
+    clauses = [
+        clause.text + say(", which may be luck" if clause.may_be_luck else "")
+        for clause in _clauses(results, heat_map)
+        if clause is not None
+    ]
     return [_begun(joined(clauses, "; ")) + say(".")] if clauses else []
 
 
@@ -54,7 +66,7 @@ def guessing(results: Results, template: str) -> Sentence | None:
     return say(template, level=metric.brief(metric.oriented(levels.pop())))
 
 
-def _clauses(results: Results, heat_map: HeatMap) -> list[Sentence | None]:
+def _clauses(results: Results, heat_map: HeatMap) -> list[_Clause | None]:
     kinds = [(heat_map.treatments_in("untrained"), UNTRAINED), (heat_map.treatments_in("diverged"), DIVERGED)]
     is_only = sum(bool(failing) for failing, _ in kinds) == 1
     return [_clause(results, heat_map, failing, verbs, is_only) if failing else None for failing, verbs in kinds]
@@ -66,13 +78,11 @@ def _begun(sentence: Sentence) -> Sentence:
     return replace(sentence, parts=(("On ", is_bold), *others)) if text == "on " else sentence
 
 
-def _clause(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> Sentence:
+def _clause(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs, is_only: bool) -> _Clause:
     """Return who fails where, at how many seeds, and whether luck may explain it; else how many cells fail."""
-    luck = ", which may be luck" if _may_be_luck(results, failing) else ""
     cells = _cells(results, heat_map, failing, verbs, is_only)
-    if cells is None:
-        return _count(results, heat_map, failing, verbs) + say(luck)
-    return cells + say(f"{_seeds(results, failing, verbs)}{luck}")
+    text = _count(results, heat_map, failing, verbs) if cells is None else cells + say(_seeds(results, failing, verbs))
+    return _Clause(text, _may_be_luck(results, failing))
 
 
 def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
