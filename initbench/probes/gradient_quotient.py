@@ -145,7 +145,8 @@ def quotient_and_gradients(
     if torch.is_grad_enabled() or parameters[0].device.type != "cpu":
         g = flatten(gradients, parameters)
         return _quotient(g, g - flatten(products, parameters), eps, norm), gradients
-    # The same numbers, tensor by tensor: each stays in the processor's cache. A GPU would launch more kernels.
+    # If all have one dtype the numbers are the same tensor by tensor, and each stays in the processor's cache. A GPU
+    # would launch more kernels.
     pairs = zip(filled(gradients, parameters), filled(products, parameters), strict=True)
     return _length(torch.cat([_residual(g, g - product, eps).flatten() for g, product in pairs]), norm), gradients
 
