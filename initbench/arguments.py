@@ -176,19 +176,18 @@ def read_text(path: str | Path, pattern: str, error: Callable[[str, int | None],
         raise error(f"cannot be read: {getattr(wrong, 'strerror', None) or wrong}", None) from None
 
 
-def check_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise ArgumentError(f"must be a finite number above 0, got {value}", name)
+def check_positive(**values: float | None) -> None:
+    """Refuse the first argument that is not a finite number above 0; None is not checked."""
+    for name, value in values.items():
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise ArgumentError(f"must be a finite number above 0, got {value}", name)
 
 
-def check_count(name: str, value: int) -> None:
-    if value < 1:
-        raise ArgumentError(f"must be at least 1, got {value}", name)
-
-
-def check_optional_count(name: str, value: int | None) -> None:
-    if value is not None:
-        check_count(name, value)
+def check_counts(**counts: int | None) -> None:
+    """Refuse the first argument that is below 1; None is not checked."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise ArgumentError(f"must be at least 1, got {count}", name)
 
 
 def dotted(key: Key) -> str:

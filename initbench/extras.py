@@ -9,20 +9,18 @@ from importlib.util import find_spec
 from initbench.errors import UnknownNameError
 
 _OF_SUITE = (
-    *(
-        "PIL",
-        "jinja2",
-        "mlflow",
-        "pandas",
-        "ray",
-        "sacrebleu",
-        "safetensors",
-        "sklearn",
-        "statsmodels",
-        "timm",
-        "tokenizers",
-        "torchvision",
-    ),
+    "PIL",
+    "jinja2",
+    "mlflow",
+    "pandas",
+    "ray",
+    "sacrebleu",
+    "safetensors",
+    "sklearn",
+    "statsmodels",
+    "timm",
+    "tokenizers",
+    "torchvision",
     "vl_convert",
 )
 EXTRA_OF = {**dict.fromkeys(_OF_SUITE, "suite"), "transformers": "hf"}

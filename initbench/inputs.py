@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from initbench.arguments import check_optional_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 
 PAD = 0  # fills sentences up to the longest of a batch; no loss counts it
@@ -33,7 +33,7 @@ class Inputs:
     def __post_init__(self) -> None:
         if not self.shape or min(self.shape) < 1:
             raise ArgumentError(f"must have sizes of at least 1, got {tuple(self.shape)}", "shape")
-        check_optional_count("vocabulary", self.vocabulary)
+        check_counts(vocabulary=self.vocabulary)
 
     @property
     def positions(self) -> int:

@@ -66,7 +66,7 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest possible value, ±∞ if unknown: 0 and 1 for a share, otherwise as far as `best`."""
+        """The least and largest possible value: 0 and 1 for a share, otherwise `best` on one side; ±∞ if unknown."""
         if self.unit == "%":
             return 0.0, 1.0
         if self.best is None:

@@ -17,6 +17,7 @@ from initbench.reporting.answer import Answer
 from initbench.reporting.charts.legend import Entry
 from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow, Mark
 from initbench.reporting.page.contents import Contents, OverviewView
+from initbench.reporting.page.html import html_pieces
 from initbench.reporting.sentence import Sentence
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.terms import Terms
@@ -107,6 +108,11 @@ def trained(percent: float, level: float, *, mark: Mark = "best", note: str = ""
 
 def diverged(note: str = "3 of 3") -> HeatCell:
     return HeatCell("diverged", note=note, title="The loss became infinite.")
+
+
+def render_html(contents: Contents) -> str:
+    """Return the report as HTML."""
+    return "".join(html_pieces(contents))
 
 
 def heat_map() -> HeatMap:

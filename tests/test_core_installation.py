@@ -12,7 +12,8 @@ from ledgers import KAIMING, make_record, make_spec, write_ledger
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from initbench.cli import app, command_line, main
+from initbench.cli import command_line
+from initbench.cli.command_line import app, main
 from initbench.extras import EXTRA_OF, needed_by
 
 SUITE_FILE = """\

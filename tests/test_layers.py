@@ -79,7 +79,7 @@ def test_light_imports(statement):
 
 def test_help_loads_nothing_heavy():
     check = (
-        "import sys\nfrom initbench.cli import main\nsys.argv = ['initbench', '--help']\n"
+        "import sys\nfrom initbench.cli.command_line import main\nsys.argv = ['initbench', '--help']\n"
         "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "print([m for m in ('torch', 'ray', 'mlflow', 'pandas') if m in sys.modules])"
     )

@@ -67,7 +67,7 @@ def test_the_plug_in_example_draws_what_it_says():
 
 
 def test_every_command_of_the_readme_is_one():
-    from initbench.cli import app
+    from initbench.cli.command_line import app
 
     named = {command.name for command in app.registered_commands}
     code = "\n".join([*blocks(""), *re.findall(r"`(initbench [^`]*)`", README.read_text(encoding="utf-8"))])

@@ -24,7 +24,7 @@ def register(factory, name="scratch", **traits):
 
 @pytest.mark.parametrize("name", ["", "a b", "a[1]", "a,b", "a=b", "a(b)", "a\n"])
 def test_malformed_names(name):
-    with pytest.raises(InitbenchError, match="a name has no spaces, brackets, commas or '='"):
+    with pytest.raises(InitbenchError, match="a name must not contain spaces, brackets, commas or '='"):
         initbench.register_initializer(name)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from initbench.architectures.blocks import CHANNELS_PER_GROUP, Activation, Norm
 from initbench.architectures.style import Style
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
@@ -55,7 +55,7 @@ def _check(depth: int, growth: int, compression: float, per_block: int, *, bottl
         step, kind = _BLOCKS * (1 + bottleneck), "with" if bottleneck else "without"
         example = ", ".join(str(step * n + 4) for n in (1, 2, 3))
         raise ArgumentError(f"must be {step}n + 4 {kind} bottleneck ({example}, ...), got {depth}", "depth")
-    check_count("growth", growth)
+    check_counts(growth=growth)
     if norm == "group" and growth % CHANNELS_PER_GROUP:
         raise ArgumentError(f"must be a multiple of {CHANNELS_PER_GROUP} for norm group, got {growth}", "growth")
     if not 0 < compression <= 1:

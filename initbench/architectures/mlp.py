@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_dropout, make_norm
 from initbench.architectures.style import BranchEnd, check_norm
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -61,7 +61,7 @@ def mlp(
     check_norm(scheme, norm)
     if not 1 <= depth <= _DEEPEST:
         raise ArgumentError(f"must be at least 1 and at most {_DEEPEST}, got {depth}", "depth")
-    check_count("width", width)
+    check_counts(width=width)
     if any(one < 1 for one in widths):
         raise ArgumentError(f"must each be at least 1, got {', '.join(map(str, widths))}", "widths")
     for name, value in (("depth", depth), ("width", width)):
@@ -139,7 +139,7 @@ class ResidualMLP(nn.Module):
         check_norm(scheme, norm)
         if not 1 <= depth <= _DEEPEST:
             raise ArgumentError(f"must be at least 1 and at most {_DEEPEST}, got {depth}", "depth")
-        check_count("width", width)
+        check_counts(width=width)
         self.stem = nn.Linear(math.prod(inputs.shape), width, bias=bias)
         self.blocks = nn.Sequential(*(Block(width, norm, activation, bias) for _ in range(depth)))
         self.classifier = nn.Linear(width, outputs, bias=bias)

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from initbench.architectures.blocks import Activation, Norm
 from initbench.architectures.style import STATED, Style
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -151,7 +151,7 @@ class ResNet(nn.Module):
         if depth < per_block + 2 or (depth - 2) % per_block:
             example = ", ".join(str(per_block * n + 2) for n in (1, 2, 3))
             raise ArgumentError(f"must be {per_block}n + 2 with {block} blocks ({example}, ...), got {depth}", "depth")
-        check_count("width", width)
+        check_counts(width=width)
         style = Style(norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme)
         self.stem = style.make_convolution(inputs.shape[0], 16, 3)
         self.norm = style.make_norm(16)
@@ -217,7 +217,7 @@ class ImageNetResNet(nn.Module):
         super().__init__()
         if depth not in _STAGES:
             raise ArgumentError(f"must be 18, 34, 50, 101 or 152, got {depth}", "depth")
-        check_count("width", width)
+        check_counts(width=width)
         style = Style(norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme)
         kernel, stride = (7, 2) if stem == "imagenet" else (3, 1)
         self.stem = style.make_convolution(inputs.shape[0], width, kernel, stride)

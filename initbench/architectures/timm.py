@@ -9,7 +9,7 @@ from torch import nn
 
 from initbench.architectures.blocks import check_rate
 from initbench.architectures.rewrite import put_in
-from initbench.arguments import check_optional_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 from initbench.extras import needed_by
 from initbench.inputs import Inputs
@@ -59,8 +59,7 @@ def timm_model(
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
         check_rate(name, rate)
-    check_optional_count("img_size", img_size)
-    check_optional_count("patch_size", patch_size)
+    check_counts(img_size=img_size, patch_size=patch_size)
     # All are passed, even if not chosen, because some models have other defaults (Swin's drop_path_rate is 0.1).
     options: dict[str, Any] = {
         "img_size": img_size or inputs.shape[1:],

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from initbench.architectures.blocks import Activation, Norm, check_rate, make_drop_path, make_dropout
 from initbench.architectures.scalars import ScalarMultiplier
 from initbench.architectures.style import STATED, Style
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -152,7 +152,7 @@ def _check_size(depth: int, width: int) -> None:
         raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
     if depth < 10 or (depth - 4) % 6:
         raise ArgumentError(f"must be 6n + 4 (10, 16, 22, 28, ...), got {depth}", "depth")
-    check_count("width", width)
+    check_counts(width=width)
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:

@@ -50,8 +50,7 @@ class Trial:
 
     @property
     def seed(self) -> int:
-        seed: int = self.properties["seed"]
-        return seed
+        return self.properties["seed"]
 
     @property
     def is_diverged(self) -> bool:
@@ -267,7 +266,7 @@ class Evidence:
             raise InitbenchError(f"no trial has {criterion.measure} for each layer")
         meant = {name for name in names if re.search(criterion.layers, name)}
         if chosen and not meant:
-            raise InitbenchError(f"no layer has a name in which {show(criterion.layers)} is found")
+            raise InitbenchError(f"no layer name matches {show(criterion.layers)}")
         groups = []
         for label, values in measured:
             common = {seed: _common([side.get(seed, {}) for side in values], meant) for side in values for seed in side}
@@ -397,8 +396,7 @@ def _trains(outcome: float, trial: Trial) -> bool:
 def _layer_values(trial: Trial, measure: str) -> dict[str, float]:
     """Return by layer a probe's measurements, or the factors by which tensors were scaled; empty if unknown."""
     if measure == SCALE:
-        factors: dict[str, float] = trial.record.initialization.get("factors", {})
-        return factors
+        return trial.record.initialization.get("factors", {})
     name = measure.removeprefix("probe.")
     known = {entry["name"]: entry for entry in trial.record.probes if entry["kind"] == _PER_LAYER}
     entry = known.get(name, known.get(f"{name}.{_PER_LAYER}"))
@@ -433,7 +431,7 @@ def _ratio_group(criterion: RateRatio, label: str, sides: Sequence[Sequence[Tria
     if rises_with is not None:
         untrained = [level for level, column in zip(levels, table.T, strict=True) if np.isnan(column).all()]
         if len(levels) < _LEAST_LEVELS:
-            problem = f"{counted(_LEAST_LEVELS, 'value')} of {rises_with} are the fewest that tell anything"
+            problem = f"at least {counted(_LEAST_LEVELS, 'value')} of {rises_with} are needed"
         elif seeds and untrained:
             problem = f"no rate is stable with {rises_with} {untrained[0]:g}"
     lacking = not seeds or len({trial.seed for side in sides for trial in side}) > len(seeds)

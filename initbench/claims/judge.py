@@ -82,7 +82,7 @@ def _judge_criterion(criterion: Criterion, evidence: Evidence, seeds: int) -> Cr
     if fewest < seeds or any(group.lacking for group in groups):
         lacks = f"{fewest if len(known) == len(groups) else 0} of {counted(seeds, 'seed')} have a result"
     elif fewest < LEAST_SEEDS:
-        lacks = f"{counted(LEAST_SEEDS, 'seed')} are the fewest that tell anything"
+        lacks = f"at least {counted(LEAST_SEEDS, 'seed')} are needed"
     status: Status = "undecided" if lacks else _of_groups([one.status for one in verdicts], criterion.groups)
     return CriterionVerdict(criterion, status, verdicts, lacks)
 
@@ -303,7 +303,7 @@ def _judge_correlations(criterion: Correlation, evidence: Evidence) -> Criterion
         return CriterionVerdict(criterion, "not run")
     known = [table for table in tables if all(len(np.unique(side)) > 1 for side in table)]
     correlations = np.array([float(stats.spearmanr(*table).statistic) for table in known])
-    lacks = "" if len(known) >= LEAST_SEEDS else f"{counted(LEAST_SEEDS, 'network')} are the fewest that tell anything"
+    lacks = "" if len(known) >= LEAST_SEEDS else f"at least {counted(LEAST_SEEDS, 'network')} are needed"
     verdict = judge_correlations(correlations, criterion.at_least)
     if math.isnan(verdict.estimate.value):
         return CriterionVerdict(criterion, "undecided", lacks=lacks)

@@ -28,6 +28,7 @@ from initbench.suite.load import Suite
 from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec, cell_id
 from initbench.training.optimizer import Schedule
+from initbench.training.recipe import Recipe
 
 SHORT, LONGER = 2, 12
 """Steps of the two short trials: the difference of their times is training, the rest is paid once per trial."""
@@ -103,14 +104,9 @@ def is_tuned(trial: TrialSpec) -> bool:
 
 def _with_steps(trial: TrialSpec, steps: int) -> TrialSpec:
     """Return the trial with this number of steps, of the same cost per step, and with one evaluation."""
-    plain: dict[str, Any] = {
-        "epochs": type(trial.recipe)().epochs,
-        "warmup_epochs": 0.0,
-        "warmup_steps": 0,
-        "shift_steps": 0,
-    }
-    plain |= {"schedule": "constant", "milestones": (), "step_factor": type(trial.recipe)().step_factor}
-    plain |= {"steps": steps, "history_every": None, "evaluate_every": None}
+    left_out = ("epochs", "milestones", "step_factor", "warmup_epochs", "warmup_steps", "shift_steps")
+    plain = {name: Recipe.model_fields[name].default for name in (*left_out, "history_every", "evaluate_every")}
+    plain |= {"steps": steps, "schedule": "constant"}
     return trial.model_copy(update={"recipe": trial.recipe.model_copy(update=plain)})
 
 

@@ -105,17 +105,6 @@ def natural(text: str) -> list[tuple[float, str]]:
     return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(_NUMBER.split(text))]
 
 
-FILTERS: dict[str, Callable[..., str]] = {
-    "percent": percent,
-    "capitalized": capitalized,
-    "quotient": quotient,
-    "duration": duration,
-    "count": count,
-    "points": points,
-    "steps": steps,
-    "coefficient": coefficient,
-    "share": share,
-    "probability": probability,
-    "text": text,
-}
+_WRITERS = (percent, capitalized, quotient, duration, count, points, steps, coefficient, share, probability, text)
+FILTERS: dict[str, Callable[..., str]] = {function.__name__: function for function in _WRITERS}
 """The names of these functions in the pages' templates."""

@@ -270,7 +270,12 @@ def ignored_keys(spec: Mapping[str, Any]) -> set[str]:
 
 def ignored_arguments(spec: Mapping[str, Any], kind: str) -> set[str]:
     """Return the arguments of one kind among the `ignored_keys` of a trial."""
-    return {key.partition(".")[2] for key in ignored_keys(spec) if key.startswith(kind + ".")}
+    return arguments_of(kind, ignored_keys(spec))
+
+
+def arguments_of(kind: str, keys: Iterable[str]) -> set[str]:
+    """Return the arguments of one kind among keys: ``lr`` of ``recipe.lr`` and ``dataset``, for the kind ``recipe``."""
+    return {key.partition(".")[2] for key in keys if key.startswith(f"{kind}.")}
 
 
 def value_text(value: Any) -> str:

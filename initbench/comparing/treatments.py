@@ -15,6 +15,7 @@ from initbench.arguments import nearest
 from initbench.comparing.keys import COMPONENTS, Key
 from initbench.comparing.labels import (
     ALWAYS,
+    arguments_of,
     ignored_arguments,
     ignored_keys,
     nested_components,
@@ -121,7 +122,7 @@ def _factor(factor: str, specs: Sequence[Spec], compare: Sequence[str]) -> Seque
     if not argument:
         # Only initializers lose the values that a rule or a search sets: a tuner with other steps on one network
         # remains the same treatment, which would otherwise have gaps on all other networks.
-        named = _arguments(compare, kind)
+        named = arguments_of(kind, compare)
         ignored = [ignored_arguments(spec, kind) - named if kind == "initializer" else set() for spec in specs]
         shown = shown_components(components, ignored, ALWAYS if kind == "architecture" else ())
         return [component.under(kind) for component in shown]
@@ -150,10 +151,10 @@ def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatmen
     def values(kind: str) -> list[dict[str, Any]]:
         if kind in compare:
             return [{}] * len(specs)
-        compared = _arguments(compare, kind)
+        compared = arguments_of(kind, compare)
         components = [_without(_component(spec, kind), compared) for spec in marked]
         ignored = [
-            ignored_arguments(spec, kind) if kind == "initializer" else _within(kind, everywhere[name])
+            ignored_arguments(spec, kind) if kind == "initializer" else arguments_of(kind, everywhere[name])
             for spec, name in zip(specs, names, strict=True)
         ]
         shown = shown_components(components, ignored, ALWAYS if kind == "architecture" else ())
@@ -170,10 +171,6 @@ def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatmen
     ]
     keys = [Key({f: value for part in row for f, value in part.items()}) for row in zip(*parts, strict=True)]
     return [key or Key(dataset) for key, dataset in zip(keys, datasets, strict=True)]
-
-
-def _arguments(compare: Sequence[str], kind: str) -> set[str]:
-    return {factor.partition(".")[2] for factor in compare if factor.startswith(f"{kind}.")}
 
 
 def _component(spec: Spec, kind: str) -> Mapping[str, Any]:
@@ -197,10 +194,6 @@ def _marked(spec: Spec, marks: Mapping[str, str]) -> dict[str, Any]:
         elif kind in {"architecture", "dataset"}:
             marked[kind] = {**marked[kind], "arguments": {**marked[kind]["arguments"], name: mark}}
     return {**spec, **marked}
-
-
-def _within(kind: str, keys: Iterable[str]) -> set[str]:
-    return {key.partition(".")[2] for key in keys if key.startswith(f"{kind}.")}
 
 
 def _where_several(values: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Cached facts about files that take time to find out: short texts in the user's cache folder or another folder.
+"""Cached results about files that are slow to compute: short texts in the user's cache folder or another folder.
 
 `kind` is the folder of an entry and `key` its file name, a hash of everything that the text depends on; `root` replaces
 the user's cache folder. An entry that is lost, damaged or cannot be written is simply made again. Several processes may

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from initbench.data.dataset import Splits
 from initbench.data.load import data_root
-from initbench.data.prepare import check_sizes, images, prepare_published
+from initbench.data.prepare import images, prepare_published
 from initbench.data.published import download, read_published
 from initbench.errors import DataError
 from initbench.registry import register_dataset
@@ -61,7 +61,6 @@ def cifar100(train_size: int | None = None, image_size: int | None = None, valid
 
 
 def _cifar(num_classes: int, train_size: int | None, image_size: int | None, validation_size: int) -> Splits:
-    check_sizes(train_size, image_size, validation_size)
     from torchvision import datasets
 
     name, root = f"cifar{num_classes}", data_root()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import stat
 import time
@@ -153,16 +152,12 @@ def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int
             raise _unreadable({str(path): getattr(error, "strerror", None) or str(error)}) from error
         if not stat.S_ISREG(state.st_mode):
             raise DataError(f"{path} is not a file: {instructions}")
-        states[name] = _state(state)
+        # A copy that keeps the modification time still has a later change time.
+        states[name] = state.st_size, state.st_mtime_ns, state.st_ctime_ns
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise DataError(f"{missing[0]}{more} missing: {instructions}")
     return states
-
-
-def _state(state: os.stat_result) -> tuple[int, int, int]:
-    # A copy that keeps the modification time still has a later change time.
-    return state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _key(paths: Mapping[str, Path], states: Mapping[str, tuple[int, int, int]]) -> str:

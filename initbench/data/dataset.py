@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from initbench.inputs import Inputs
@@ -164,6 +164,3 @@ class Dataset:
     @property
     def test(self) -> Samples:
         return self.splits.test
-
-    def to(self, device: torch.device | str) -> Dataset:
-        return replace(self, splits=self.splits.to(device))

@@ -7,7 +7,7 @@ from importlib import resources
 import torch
 
 from initbench.data.dataset import Splits
-from initbench.data.prepare import check_sizes, images, prepare, stratified_order, take_first
+from initbench.data.prepare import images, prepare, stratified_order, take_first
 from initbench.data.published import read_published
 from initbench.registry import register_dataset
 
@@ -36,7 +36,6 @@ def digits(train_size: int | None = None, image_size: int | None = None) -> Spli
     """
     from sklearn.datasets import load_digits
 
-    check_sizes(train_size, image_size)
     read_published("digits", resources.files("sklearn.datasets.data") / "digits.csv.gz", CONTENT)
     bunch = load_digits()
     images = torch.from_numpy(bunch.images).unsqueeze(1)

@@ -11,7 +11,7 @@ from torch import Tensor
 from initbench.data.content import combined
 from initbench.data.dataset import Splits
 from initbench.data.load import data_root
-from initbench.data.prepare import check_sizes, images, prepare_published
+from initbench.data.prepare import images, prepare_published
 from initbench.data.published import download, read_published
 from initbench.registry import register_dataset
 
@@ -46,7 +46,6 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
         ArgumentError: a size is impossible.
         DataError: a file is missing, unreadable or different from the published one.
     """
-    check_sizes(train_size, image_size, validation_size)
     root = data_root()
     folder = root / "FashionMNIST" / "raw"
     download(

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from initbench.arguments import check_optional_count
+from initbench.arguments import check_counts
 from initbench.data.content import Content, listed, readable_content
 from initbench.data.dataset import Splits
 from initbench.data.load import data_root
@@ -179,7 +179,7 @@ def _describe(
         raise ArgumentError(f"must be at least image_size, {image_size}; got {resize}", "resize")
     if workers < 0:
         raise ArgumentError(f"must be at least 0, got {workers}", "workers")
-    check_optional_count("classes", classes)
+    check_counts(classes=classes)
     if (mean is None) != (std is None):
         given, missing = ("std", "mean") if mean is None else ("mean", "std")
         raise ArgumentError(f"needs {missing}", given)

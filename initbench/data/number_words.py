@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 
 from initbench.data.dataset import Splits
-from initbench.data.prepare import SPLIT_SEED
+from initbench.data.prepare import SPLIT_SEED, check_split_sizes
 from initbench.data.sentence_pairs import SentencePairs, before_end
 from initbench.errors import ArgumentError
 from initbench.inputs import END, Inputs
@@ -75,10 +75,7 @@ def _ten(words: tuple[str, ...], number: int) -> str:
 
 
 def _describe(**sizes: int) -> Description:
-    for name, size in sizes.items():
-        least = 0 if name == "validation_size" else 1
-        if size < least:
-            raise ArgumentError(f"must be at least {least}, got {size}", name)
+    check_split_sizes(**sizes)
     if sum(sizes.values()) > NUMBERS:
         others = sum(sizes.values()) - sizes["train_size"]
         raise ArgumentError(

@@ -14,7 +14,7 @@ from initbench.data.bpe import trained_tokenizer
 from initbench.data.content import content_hash
 from initbench.data.dataset import Splits
 from initbench.data.load import data_root
-from initbench.data.prepare import SPLIT_SEED, take_first
+from initbench.data.prepare import SPLIT_SEED, check_split_sizes, take_first
 from initbench.data.sentence_pairs import SentencePairs, before_end
 from initbench.data.text import BYTES, read_text
 from initbench.errors import ArgumentError, DataError
@@ -88,10 +88,7 @@ def check_parallel(vocabulary: int, longest: int, sizes: Mapping[str, int | None
         )
     if longest < 2:
         raise ArgumentError(f"must be at least 2, a token and the end of the sentence, got {longest}", "longest")
-    for name, size in sizes.items():
-        least = 0 if name == "validation_size" else 1
-        if size is not None and size < least:
-            raise ArgumentError(f"must be at least {least}, got {size}", name)
+    check_split_sizes(**sizes)
 
 
 def encoded(

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from initbench.arguments import check_optional_count
 from initbench.data.dataset import Samples, Split, Splits
 from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
@@ -47,10 +46,15 @@ def check_sizes(train_size: int | None, image_size: int | None, validation_size:
     Raises:
         ArgumentError: a size is too small.
     """
-    check_optional_count("train_size", train_size)
-    check_optional_count("image_size", image_size)
-    if validation_size < 0:
-        raise ArgumentError(f"must be at least 0, got {validation_size}", "validation_size")
+    check_split_sizes(train_size=train_size, image_size=image_size, validation_size=validation_size)
+
+
+def check_split_sizes(**sizes: int | None) -> None:
+    """Refuse the first size below 1; `validation_size` may be 0, and None is not checked."""
+    for name, size in sizes.items():
+        least = 0 if name == "validation_size" else 1
+        if size is not None and size < least:
+            raise ArgumentError(f"must be at least {least}, got {size}", name)
 
 
 def hold_out_validation(targets: Tensor, validation_size: int) -> tuple[Tensor, Tensor]:

@@ -93,7 +93,6 @@ def python_library(
         DataError: a file is missing or unreadable, or a split is shorter than a block.
     """
     sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}
-    check_blocks(context, **sizes)
     folder = library()
     train, validation, test = (
         byte_tokens(join(read_text("python_library", folder / name) for name in names)) for names in FILES

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from initbench.data.dataset import Split, Splits
-from initbench.data.prepare import SPLIT_SEED
+from initbench.data.prepare import SPLIT_SEED, check_split_sizes
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.inputs import Inputs
 from initbench.registry import TASKS, Description, register_dataset
 
 
 def _describe_gaussian(*, image_size: int, channels: int, num_classes: int, **sizes: int) -> Description:
-    _check(sizes | {"image_size": image_size, "channels": channels, "num_classes": num_classes})
+    check_split_sizes(**sizes, image_size=image_size, channels=channels, num_classes=num_classes)
     return Description(Inputs((channels, image_size, image_size)), num_classes)
 
 
@@ -39,7 +39,6 @@ def gaussian(
     Raises:
         ArgumentError: a size is impossible.
     """
-    _check({"train_size": train_size, "validation_size": validation_size, "test_size": test_size})
     shape = (channels, image_size, image_size)
     generator = torch.Generator().manual_seed(SPLIT_SEED)
     train, validation, test = (
@@ -49,19 +48,12 @@ def gaussian(
     return Splits(train, validation, test)
 
 
-def _check(sizes: dict[str, int]) -> None:
-    for name, value in sizes.items():
-        least = 0 if name == "validation_size" else 1
-        if value < least:
-            raise ArgumentError(f"must be at least {least}, got {value}", name)
-
-
 def _describe(*, task: str, shape: tuple[int, ...], vocabulary: int | None, outputs: int, **sizes: int) -> Description:
     try:
         TASKS.get(task)
     except UnknownNameError as error:
         raise ArgumentError(f"must be a registered name: {error}", "task") from error
-    _check({"outputs": outputs, **sizes})
+    check_split_sizes(outputs=outputs, **sizes)
     return Description(Inputs(shape, vocabulary), outputs, task=task)
 
 

@@ -53,7 +53,6 @@ def shakespeare(
             block.
     """
     sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}
-    check_blocks(context, **sizes)
     root = data_root()
     path = root / FILE
     download(

@@ -9,9 +9,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.data.dataset import Split, Splits
-from initbench.data.prepare import SPLIT_SEED, take_first
+from initbench.data.prepare import SPLIT_SEED, check_split_sizes, take_first
 from initbench.errors import ArgumentError, DataError
 
 # The byte 0, which text does not contain, separates the files of a split. It is predicted and counted like any other.
@@ -68,11 +68,8 @@ def _character(text: bytes, position: int) -> int:
 
 
 def check_blocks(context: int, **sizes: int | None) -> None:
-    check_count("context", context)
-    for name, size in sizes.items():
-        least = 0 if name == "validation_size" else 1
-        if size is not None and size < least:
-            raise ArgumentError(f"must be at least {least}, got {size}", name)
+    check_counts(context=context)
+    check_split_sizes(**sizes)
 
 
 def byte_tokens(text: bytes) -> Tensor:
@@ -116,8 +113,7 @@ def pack(
         if len(tokens) <= context and not (split == "validation" and len(tokens) == 0):
             raise DataError(
                 f"{name}: the {split} text has {len(tokens)} tokens, but a block of context {context} needs "
-                f"{context + 1}: "
-                "give more text, or a smaller context"
+                f"{context + 1}: give more text, or a smaller context"
             )
     train, validation, test = (
         _part(blocks(tokens, context), sizes.get(name), name) for tokens, name in zip(texts, SIZES, strict=True)

@@ -75,20 +75,7 @@ def text_file(
         DataError: a file is missing, unreadable or not UTF-8, a pattern matches no file, or a split is shorter than a
             block.
     """
-    arguments = {
-        "train": train,
-        "validation": validation,
-        "test": test,
-        "files": files,
-        "validation_share": validation_share,
-        "test_share": test_share,
-        "tokenizer": tokenizer,
-        "vocabulary": vocabulary,
-        "context": context,
-        "train_size": train_size,
-        "validation_size": validation_size,
-        "test_size": test_size,
-    }
+    arguments = dict(locals())
     size = _check(arguments)
     text_of = {role: join(read_text("text_file", path) for path in paths) for role, paths in _paths(arguments).items()}
     if files is not None:

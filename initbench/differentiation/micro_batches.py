@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
 from initbench.models import random_state
@@ -82,7 +82,7 @@ def micro_batches(
     statistics over the batch, as BatchNorm in training mode does, for dropout in training mode, and if `loss_fn` is not
     this mean.
     """
-    check_count(_ARGUMENT, size)
+    check_counts(micro_batch_size=size)
     inputs, targets = batch
     if len(inputs) <= size:
         return [MicroBatch(inputs, targets, 1.0)]

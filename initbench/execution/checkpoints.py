@@ -269,7 +269,7 @@ class TrialCheckpoints:
         folder = Path(self.settings.folder)
         mark = read_mark(folder)
         if mark is None:
-            return f"does not reach the driver's {folder}"
+            return f"cannot see the driver's folder {folder}"
         if mark != self.settings.mark:
             return f"has a different folder at {folder} than the driver"
         if self.folder.is_symlink():

@@ -182,9 +182,8 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
     if any(recorder.ledger.trials.glob("*.json")):
         begun = time.monotonic()
         recorder.progress.note("interrupted: writing the report of the finished trials; interrupt again to end at once")
-        if (
-            recorder.tracking and recorder.tracking.waiting > _MOST_WAITING
-        ):  # they would delay the report, and most would be left to `sync` anyway
+        # They would delay the report, and most would be left to `sync` anyway.
+        if recorder.tracking and recorder.tracking.waiting > _MOST_WAITING:
             recorder.close(begun)
             write_report(folder)
             return

@@ -5,9 +5,8 @@ seconds, and a switch that a plug-in sets in one of them must not change the num
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
@@ -41,12 +40,9 @@ def process_state(threads: int, device: torch.device, *, deterministic: bool = F
     training alone may choose another precision.
     """
     keep_freed_memory()  # it changes no number, and cannot be given back
-    states: tuple[tuple[Callable[[Any], None], Any, Any], ...] = (  # (setter, before, during)
-        (torch.set_num_threads, torch.get_num_threads(), threads),
-        (torch.set_default_dtype, torch.get_default_dtype(), torch.float32),
-    )
-    for give, _, during in states:
-        give(during)
+    threads_before, dtype_before = torch.get_num_threads(), torch.get_default_dtype()
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(torch.float32)
     try:
         # So readers of the global stream get the same values, whichever trial ran before.
         with torch.enable_grad(), random_state.forked(device):
@@ -54,5 +50,5 @@ def process_state(threads: int, device: torch.device, *, deterministic: bool = F
             with float32_products(), kernel_choice(deterministic=deterministic):
                 yield
     finally:
-        for give, before, _ in states:
-            give(before)
+        torch.set_num_threads(threads_before)
+        torch.set_default_dtype(dtype_before)

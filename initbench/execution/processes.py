@@ -1,11 +1,23 @@
-"""The descendants of a process, and the memory that they take."""
+"""The descendants of a process, the memory that they take, and what a trial's process tells its worker."""
 
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
+
+
+class Outcome(NamedTuple):
+    """How a trial ended, and in which state it left the process.
+
+    It is not in `trial_child`, because pickle would name that ``__main__``.
+    """
+
+    record: str  # as JSON
+    is_broken: bool = False  # the device no longer computes in this process
+    was_crowded_out: bool = False  # memory ran out on a shared GPU, and the trial had not used its share
+    has_left_processes: bool = False
 
 
 def memory_of(process: int, at_least: float = 0.0) -> int:

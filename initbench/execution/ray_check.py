@@ -1,4 +1,4 @@
-"""A check of each node before the first trial: PyTorch can use the GPU that Ray lends, and the data are there."""
+"""A check of each node before the first trial: PyTorch can use the GPU that Ray assigns, and the data are there."""
 
 import os
 import time
@@ -29,10 +29,8 @@ def unusable_nodes(
     datasets = {trial.dataset.model_dump_json(): trial.dataset for trial in job.trials}
     check = ray.remote(max_calls=1, max_retries=0, num_cpus=job.cpus, num_gpus=job.gpus)(_problem)
     recipes = {trial.recipe.model_dump_json(): trial.recipe for trial in job.trials}
-    arguments = (
-        *(device_of(job.gpus), tuple(recipes.values()), tuple(datasets.values())),
-        *(job.plugins, str(data_root())),
-    )
+    device, root = device_of(job.gpus), str(data_root())
+    arguments = (device, tuple(recipes.values()), tuple(datasets.values()), job.plugins, root)
     running = {
         check.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)).remote(*arguments): node
         for node in fitting
@@ -46,7 +44,7 @@ def unusable_nodes(
             try:
                 problem = ray.get(done)
             except ray.exceptions.RayError as error:
-                problem = f"the check of it died: {first_line(error)}"
+                problem = f"its check crashed: {first_line(error)}"
             if problem:
                 problems[node] = problem
     for late in running:
@@ -71,7 +69,7 @@ def _problem(
     os.environ["INITBENCH_DATA"] = root
     reason = None if device == "cpu" else problem(device)
     if reason:
-        return f"Ray lends a GPU there that PyTorch cannot use: {reason}"
+        return f"Ray assigns a GPU there that PyTorch cannot use: {reason}"
     keep_datasets(0)
     try:
         for recipe in recipes:

@@ -70,6 +70,9 @@ class Sweep:
         self.has_fitted = False  # whether there has been a node that can run a trial
         self.stalled_since: float | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune pickles what has a sweep, for restorations that we do not use; an observer cannot be pickled
+
     def next(self, attempt: str) -> TrialConfig | None:
         """Return the next attempt, under this name; None if nothing can start now."""
         if self.job.workers is not None and len(self.under_way) >= self.job.workers:

@@ -68,7 +68,8 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                         storage_path=storage,
                         verbose=0,
                         callbacks=[_callback(tune.Callback, sweep)],
-                        stop=_stopper(tune.Stopper, sweep),
+                        # It ends the attempts that do nothing but occupy a GPU.
+                        stop=lambda attempt, result: "avoided" in result and sweep.may_leave(attempt),
                     ),
                 )
                 try:
@@ -133,9 +134,6 @@ def _searcher(base: type[Any], sweep: Sweep) -> Any:
             super().__init__()
             self.sweep = sweep
 
-        def __getstate__(self) -> dict[str, Any]:
-            return {}  # see `_callback`
-
         def set_search_properties(self, *_: Any, **__: Any) -> bool:
             return True  # there is no metric to optimize
 
@@ -154,34 +152,12 @@ def _searcher(base: type[Any], sweep: Sweep) -> Any:
     return OneByOne(sweep)
 
 
-def _stopper(base: type[Any], sweep: Sweep) -> Any:
-    """Return a Tune stopper that ends the attempts that do nothing but occupy a GPU."""
-
-    class Stopper(base):  # type: ignore[misc]  # known only once Ray is imported
-        def __init__(self, sweep: Sweep) -> None:
-            self.sweep = sweep
-
-        def __getstate__(self) -> dict[str, Any]:
-            return {}  # see `_callback`
-
-        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-            return "avoided" in result and self.sweep.may_leave(trial_id)
-
-        def stop_all(self) -> bool:
-            return False
-
-    return Stopper(sweep)
-
-
 def _callback(base: type[Any], sweep: Sweep) -> Any:
     """Return a Tune callback that passes events on; Tune calls it in the driver's process."""
 
     class Callback(base):  # type: ignore[misc]  # known only once Ray is imported
         def __init__(self, sweep: Sweep) -> None:
             self.sweep = sweep
-
-        def __getstate__(self) -> dict[str, Any]:
-            return {}  # Tune pickles callbacks for restorations, which we do not use; an observer cannot be pickled
 
         def on_trial_start(self, *, trial: Any, **_: Any) -> None:
             self.sweep.started(trial.trial_id)

@@ -1,4 +1,4 @@
-"""The way of a record: to the ledger, then to MLflow, then to the screen."""
+"""Where each record goes: the ledger, then MLflow, then the screen."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -94,10 +94,9 @@ class Recorder(Observer):
         self.ledger.write_suite(*self.suite_files)
         self._write_plan()
         for trial in self.missing:
-            path = self.ledger.path(trial.id)
-            if trial.id not in self.records and path.exists():  # it is not a record
-                aside = self.ledger.set_aside(trial.id)
-                self.progress.note(f"the unreadable file {path.name} is kept as {aside.name if aside else None}")
+            if trial.id not in self.records and (aside := self.ledger.set_aside(trial.id)):  # it is not a record
+                name = self.ledger.path(trial.id).name
+                self.progress.note(f"the unreadable file {name} is kept as {aside.name}")
         self._label_anew()
         self.tracking = thread.TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
         records = self.records.values()

@@ -87,16 +87,13 @@ def _run_trial(
             if checkpoints is not None:
                 checkpoints.before = before
         with _timed(timing, "training"):
-            declared = before["initialization"]
             training = train(
                 model,
                 dataset,
                 spec.recipe,
                 spec.stream_seed,
-                learning_rate_multipliers=declared["learning_rate_multipliers"],
-                weight_decay_multipliers=declared.get("weight_decay_multipliers"),
-                epsilon_multipliers=declared.get("epsilon_multipliers"),
-                on_epoch=None if on_epoch is None else lambda epoch, epochs, _: on_epoch(epoch, epochs),
+                declared=Multipliers.of(before["initialization"]),
+                on_epoch=on_epoch,
                 evaluate_on=evaluated,
                 checkpoints=checkpoints,
             )
@@ -220,12 +217,8 @@ def _measure(
     spec: TrialSpec, model: nn.Module, dataset: Dataset, initialization: dict[str, Any], timing: dict[str, float]
 ) -> list[dict[str, Any]]:
     def optimizer(trained: nn.Module) -> torch.optim.Optimizer:
-        declared = Multipliers(
-            initialization["learning_rate_multipliers"],
-            initialization.get("weight_decay_multipliers", {}),
-            initialization.get("epsilon_multipliers", {}),
-        )
-        return make_optimizer(make_parameter_groups(trained, spec.recipe, declared), spec.recipe)
+        groups = make_parameter_groups(trained, spec.recipe, Multipliers.of(initialization))
+        return make_optimizer(groups, spec.recipe)
 
     context = ProbeContext(
         seed=spec.stream_seed,

@@ -30,8 +30,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from initbench.execution.messages import Outcome
-from initbench.execution.processes import family, resident_bytes
+from initbench.execution.processes import Outcome, family, resident_bytes
 
 if TYPE_CHECKING:
     from initbench.suite.spec import TrialSpec

@@ -23,8 +23,7 @@ from typing import Any
 
 from initbench.execution.executor import NO_LIMITS, TRIAL_ENVIRONMENT, Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
-from initbench.execution.messages import Outcome
-from initbench.execution.processes import family, memory_of
+from initbench.execution.processes import Outcome, family, memory_of
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 

@@ -1,4 +1,4 @@
-"""The device of a worker: whether it computes, and the memory that a trial may take and leaves."""
+"""The device of a worker: whether it works, the share of its memory that a trial may use, and releasing that memory."""
 
 import gc
 import re

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import InitializationError
 from initbench.initializers.branches import transformer_stacks
 from initbench.initializers.context import Apply, InitializationContext
@@ -46,7 +46,7 @@ def admin(
     Raises:
         ArgumentError: batch_size is below 1.
     """
-    check_count("batch_size", batch_size)
+    check_counts(batch_size=batch_size)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         context.apply(base, model)

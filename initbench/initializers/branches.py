@@ -14,9 +14,12 @@ from initbench.errors import InitializationError
 from initbench.initializers.context import InitializationContext
 from initbench.initializers.distribution import WeightLayer, weight_layers
 from initbench.structure import stacks
+from initbench.structure.backward import in_words, locked_branch
 from initbench.structure.find import Structure
 from initbench.structure.residual import ResidualBranch, scalar_gate
 from initbench.structure.stacks import Stack
+
+_SAMPLES = 2  # for a backward pass
 
 
 def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
@@ -35,6 +38,17 @@ def required_branches(context: InitializationContext) -> tuple[ResidualBranch, .
         kind = type(context.model).__name__
         raise InitializationError(f"{context.record.initializer}: no residual branches are found in {kind}")
     return branches
+
+
+def refuse_locked_branches(model: nn.Module, context: InitializationContext) -> None:
+    """Raise an InitializationError if a head or a residual branch is 0 and stays 0 whatever the training.
+
+    Branches that are closed by a single factor of 0, whose gradient is not 0, are what ZerO and Fixup intend. See
+    `structure.backward.locked_branch`.
+    """
+    locked = locked_branch(model, context.sample_inputs(_SAMPLES), context.structure)
+    if locked:
+        raise InitializationError(f"{context.record.initializer}: {in_words(locked)}")
 
 
 def transformer_stacks(context: InitializationContext) -> tuple[Stack, ...]:
@@ -112,7 +126,7 @@ _NO_BLOCK = (
     "found no transformer block, that is, an attention followed by a feed-forward part, a residual branch of at least "
     "two layers"
 )
-_RULE = "it is unknown how many feed-forward parts that makes"
+_RULE = "it is unclear how many feed-forward parts it counts as"
 
 
 @dataclass
@@ -184,7 +198,7 @@ class _Finder:
                 number, attentions = len(branch.ends), self._attentions_before(branch)
             else:
                 if branch.depth == 1 and self._is_of_linear_layers(branch) and not self._attends(branch):
-                    alone.append(f"{branch.ends[0]}.weight is a residual branch by itself: {_RULE}")
+                    alone.append(f"{branch.ends[0]}.weight forms a residual branch on its own: {_RULE}")
                 continue
             if attentions:
                 # One feed-forward part may follow any number of attentions, as in a decoder with cross-attention.

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches, transformer_blocks
 from initbench.initializers.context import Apply, InitializationContext
@@ -77,8 +77,7 @@ def completep(
         ArgumentError: base_width or base_depth is below 1, alpha is not between 0.5 and 1, std, gain or embedding_std
             is not a finite number above 0, or std is given with a gain.
     """
-    check_count("base_width", base_width)
-    check_count("base_depth", base_depth)
+    check_counts(base_width=base_width, base_depth=base_depth)
     if not _LEAST_ALPHA <= alpha <= 1:
         raise ArgumentError(f"must be at least {_LEAST_ALPHA} and at most 1, got {alpha}", "alpha")
     scale = Scale(std, gain, embedding_std)

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.weight_norm import is_weight_normalized
@@ -42,7 +42,7 @@ def data_dependent_weight_norm(
     Raises:
         ArgumentError: batch_size is below 1.
     """
-    check_count("batch_size", batch_size)
+    check_counts(batch_size=batch_size)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         context.apply(base, model)

@@ -42,8 +42,7 @@ def deepnorm(beta: float | None = None) -> Apply:
     Raises:
         ArgumentError: beta is not a finite number above 0.
     """
-    if beta is not None:
-        check_positive("beta", beta)
+    check_positive(beta=beta)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         stacks = transformer_stacks(context)

@@ -32,7 +32,7 @@ def delta_orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
     Raises:
         ArgumentError: gain or embedding_std is not a finite number above 0.
     """
-    check_positive("gain", gain)
+    check_positive(gain=gain)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         matrices = [gain * haar_orthogonal(layer.outputs, layer.inputs, generator) for _ in range(layer.blocks)]

@@ -118,7 +118,7 @@ class Distribution:
     recurrent: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("embedding_std", self.embedding_std)
+        check_positive(embedding_std=self.embedding_std)
 
     def __call__(self, model: nn.Module, context: InitializationContext) -> None:
         """Set the model's weights, biases and norm layers in place."""

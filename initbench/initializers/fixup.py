@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.branch_checks import refuse_locked_branches
-from initbench.initializers.branches import required_branches, required_gates, weights_of
+from initbench.initializers.branches import refuse_locked_branches, required_branches, required_gates, weights_of
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings
@@ -54,8 +53,7 @@ def fixup(
     Raises:
         ArgumentError: scalar_learning_rate or embedding_std is not a finite number above 0.
     """
-    check_positive("scalar_learning_rate", scalar_learning_rate)
-    check_positive("embedding_std", embedding_std)
+    check_positive(scalar_learning_rate=scalar_learning_rate, embedding_std=embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         branches = required_branches(context)

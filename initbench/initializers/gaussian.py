@@ -18,5 +18,5 @@ def gaussian(std: float = 0.01, embedding_std: float = 0.02) -> Distribution:
     Raises:
         ArgumentError: std or embedding_std is not a finite number above 0.
     """
-    check_positive("std", std)
+    check_positive(std=std)
     return independent(lambda _: std, "normal", embedding_std)

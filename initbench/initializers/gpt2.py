@@ -52,9 +52,7 @@ def gpt2(
     Raises:
         ArgumentError: std or position_std is not a finite number above 0.
     """
-    check_positive("std", std)
-    if position_std is not None:
-        check_positive("position_std", position_std)
+    check_positive(std=std, position_std=position_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         blocks = transformer_blocks(model, context)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count, check_optional_count, check_positive, show
+from initbench.arguments import check_counts, check_positive, show
 from initbench.differentiation.gradients import (
     accumulated,
     differentiable_parameters,
@@ -272,11 +272,11 @@ def gradinit(
     Raises:
         ArgumentError: an argument is out of range.
     """
-    check_count("iterations", iterations)
-    check_count("batch_size", batch_size)
-    check_optional_count("micro_batch_size", micro_batch_size)
+    check_counts(iterations=iterations, batch_size=batch_size, micro_batch_size=micro_batch_size)
     bound = math.inf if isinstance(gamma, str) else gamma
-    _check({"tau": tau, "gamma": None if bound == math.inf else bound, "eta": eta, "clip": clip}, overlap)
+    check_positive(tau=tau, gamma=None if bound == math.inf else bound, eta=eta, clip=clip)
+    if overlap not in {0, 0.5, 1}:
+        raise ArgumentError(f"must be 0, 0.5 or 1, got {overlap}", "overlap")
     _check_scales(betas, floor, norm_ceiling)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
@@ -340,14 +340,6 @@ def gradinit(
     return apply
 
 
-def _check(positive: dict[str, float | None], overlap: float) -> None:
-    for name, value in positive.items():
-        if value is not None:
-            check_positive(name, value)
-    if overlap not in {0, 0.5, 1}:
-        raise ArgumentError(f"must be 0, 0.5 or 1, got {overlap}", "overlap")
-
-
 def _check_scales(betas: tuple[float, ...], floor: float, norm_ceiling: float | None) -> None:
     if not (math.isfinite(floor) and floor >= 0):
         raise ArgumentError(f"must be a finite number of at least 0, got {floor}", "floor")
@@ -362,7 +354,7 @@ def _step_size(eta: float | None, context: InitializationContext) -> float:
     step_size = context.optimizer.lr if eta is None else eta
     if step_size == 0:
         raise ArgumentError(_NO_STEP, "eta")
-    check_positive("eta", step_size)
+    check_positive(eta=step_size)
     return step_size
 
 

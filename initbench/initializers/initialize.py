@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_optional_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 from initbench.initializers.context import InitializationContext, Optimizer, RealBatches
 from initbench.initializers.coverage import count_coverage
@@ -71,7 +71,7 @@ def initialize(
     learned = find_task(task)
     example = inputs if isinstance(inputs, Tensor) else None
     shape = _batch_shape(example, input_shape)
-    check_optional_count("num_classes", num_classes)
+    check_counts(num_classes=num_classes)
     if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
         arguments = {"batch_size": shape[0]} | arguments
     if "targets" in arguments:

@@ -44,10 +44,7 @@ def kaiming(
     Raises:
         ArgumentError: gain, embedding_std or classifier_std is not a finite number above 0.
     """
-    check_positive("gain", gain)
-    check_positive("embedding_std", embedding_std)
-    if classifier_std is not None:
-        check_positive("classifier_std", classifier_std)
+    check_positive(gain=gain, embedding_std=embedding_std, classifier_std=classifier_std)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         fan = layer.fan_in if mode == "fan_in" else layer.fan_out

@@ -41,7 +41,7 @@ def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: fl
     """
     if value is not None and not math.isfinite(value):
         raise ArgumentError(f"must be finite, got {value}", "value")
-    check_positive("std", std)
+    check_positive(std=std)
     if std > _LARGEST_STD:
         raise ArgumentError(f"must be at most {_LARGEST_STD:g}, got {std}", "std")
     bound = _CUT / std

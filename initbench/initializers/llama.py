@@ -47,7 +47,7 @@ def llama(std: float = 0.02, depth: Literal["block", "model"] = "block", cut: fl
     Raises:
         ArgumentError: std is not a finite number above 0, or cut is not a finite number of at least 0.001.
     """
-    check_positive("std", std)
+    check_positive(std=std)
     if cut is not None:
         check_bound("cut", cut)
 

@@ -41,8 +41,7 @@ def looks_linear(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
     Raises:
         ArgumentError: gain or embedding_std is not a finite number above 0.
     """
-    check_positive("gain", gain)
-    check_positive("embedding_std", embedding_std)
+    check_positive(gain=gain, embedding_std=embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         names = {id(parameter): name for name, parameter in model.named_parameters()}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from initbench.arguments import check_count, check_positive
+from initbench.arguments import check_counts, check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.parameter_writer import embeddings, own_parameter, weight_normalized
@@ -72,9 +72,8 @@ def lsuv(
     Raises:
         ArgumentError: an argument is out of range.
     """
-    check_positive("std", std)
-    check_positive("tolerance", tolerance)
-    check_count("batch_size", batch_size)
+    check_positive(std=std, tolerance=tolerance)
+    check_counts(batch_size=batch_size)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         context.apply(base, model)

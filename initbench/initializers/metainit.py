@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count, check_optional_count, check_positive
+from initbench.arguments import check_counts, check_positive
 from initbench.differentiation.gradients import differentiable_parameters, loss_gradients
 from initbench.differentiation.micro_batches import losses_of
 from initbench.errors import ArgumentError, InitializationError
@@ -42,17 +42,15 @@ def check_optimizer(optimizer: NormOptimizer, momentum: float, clip: float | Non
         raise ArgumentError(f"must be at least 0 and below 1, got {momentum}", "momentum")
     if optimizer == "adam" and momentum != MOMENTUM:
         raise ArgumentError("has an effect only with the optimizers signsgd and sgd", "momentum")
-    if clip is not None:
-        check_positive("clip", clip)
-        if optimizer == "signsgd":
-            raise ArgumentError("has an effect only with the optimizers adam and sgd", "clip")
+    check_positive(clip=clip)
+    if clip is not None and optimizer == "signsgd":
+        raise ArgumentError("has an effect only with the optimizers adam and sgd", "clip")
 
 
 def check_input_size(size: int | None, data: DataKind) -> None:
-    if size is not None:
-        check_count("input_size", size)
-        if data != "random":
-            raise ArgumentError("is for random data", "input_size")
+    check_counts(input_size=size)
+    if size is not None and data != "random":
+        raise ArgumentError("is for random data", "input_size")
 
 
 def random_inputs(model: nn.Module, context: InitializationContext, size: int) -> Inputs:
@@ -77,9 +75,8 @@ def random_inputs(model: nn.Module, context: InitializationContext, size: int) -
 def check_plateau(window: int | None, tolerance: float) -> None:
     if not 0 <= tolerance < 1:
         raise ArgumentError(f"must be at least 0 and below 1, got {tolerance}", "plateau_tolerance")
-    if window is not None:
-        check_count("plateau_window", window)
-    elif tolerance != PLATEAU_TOLERANCE:
+    check_counts(plateau_window=window)
+    if window is None and tolerance != PLATEAU_TOLERANCE:
         raise ArgumentError("has an effect only with a plateau_window", "plateau_tolerance")
 
 
@@ -139,11 +136,11 @@ class Norms:
             floors = [0.0 if "bias" in name.rpartition(".")[2] else FLOOR for name in self._names]
             self._floor = self._start_norm.new_tensor(floors) * self._start_norm
         moved = torch.ones_like(self._start_norm) if parametrization == "scale" else self._start_norm
-        self._optimizer: _SignSGD | _SGD | _Adam
-        if optimizer == "signsgd":
-            self._optimizer = _SignSGD(moved, lr, momentum)
+        self._optimizer: _Momentum | _Adam
+        if optimizer == "adam":
+            self._optimizer = _Adam(moved, lr, clip)
         else:
-            self._optimizer = _Adam(moved, lr, clip) if optimizer == "adam" else _SGD(moved, lr, momentum, clip)
+            self._optimizer = _Momentum(moved, lr, momentum, clip, signs=optimizer == "signsgd")
         self._norm = self._start_norm.clone()
         self._direction = torch.ones_like(self._norm)
         self._flips = torch.zeros_like(self._norm)
@@ -200,31 +197,21 @@ class Norms:
         torch._foreach_mul_(self._tensors, list((signed_norm / self._start_norm).unbind()))
 
 
-class _SignSGD:
-    """signSGD with momentum, as in the paper's listing; a sign flip of a tensor leaves its velocity unchanged.
+class _Momentum:
+    """Gradient descent with momentum, v ← μv − lr·g, and with `signs` signSGD, as in the paper's listing.
 
-    Every optimizer is given the initial values of what it moves: the norms, or scales of 1. `move` takes the
-    derivatives for the norms, times the initial norms, and returns the change of the norms or scales.
+    A sign flip of a tensor leaves its velocity unchanged. Every optimizer is given the initial values of what it moves:
+    the norms, or scales of 1. `move` takes the derivatives for the norms, times the initial norms, and returns the
+    change of the norms or scales.
     """
 
-    def __init__(self, moved: Tensor, lr: float, momentum: float) -> None:
-        self._lr, self._momentum = lr, momentum
+    def __init__(self, moved: Tensor, lr: float, momentum: float, clip: float | None, *, signs: bool) -> None:
+        self._start, self._lr, self._momentum, self._clip, self._signs = moved, lr, momentum, clip, signs
         self._velocity = torch.zeros_like(moved)
 
     def move(self, slope: Tensor) -> Tensor:
-        self._velocity = self._momentum * self._velocity - self._lr * slope.sign()
-        return self._velocity
-
-
-class _SGD:
-    """Gradient descent with momentum, v ← μv − lr·g; a sign flip of a tensor leaves its velocity unchanged."""
-
-    def __init__(self, moved: Tensor, lr: float, momentum: float, clip: float | None) -> None:
-        self._start, self._lr, self._momentum, self._clip = moved, lr, momentum, clip
-        self._velocity = torch.zeros_like(moved)
-
-    def move(self, slope: Tensor) -> Tensor:
-        self._velocity = self._momentum * self._velocity - self._lr * _clipped(slope / self._start, self._clip)
+        direction = slope.sign() if self._signs else _clipped(slope / self._start, self._clip)
+        self._velocity = self._momentum * self._velocity - self._lr * direction
         return self._velocity
 
 
@@ -356,11 +343,9 @@ def metainit(
     Raises:
         ArgumentError: an argument is out of range, or has no effect.
     """
-    check_count("steps", steps)
-    check_positive("lr", lr)
-    check_positive("eps", eps)
-    check_count("batch_size", batch_size)
-    check_optional_count("micro_batch_size", micro_batch_size)
+    check_counts(steps=steps)
+    check_positive(lr=lr, eps=eps)
+    check_counts(batch_size=batch_size, micro_batch_size=micro_batch_size)
     check_optimizer(optimizer, momentum, clip)
     check_plateau(plateau_window, plateau_tolerance)
     check_input_size(input_size, data)

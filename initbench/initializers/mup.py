@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.parametrization import (
     Factors,
@@ -68,7 +68,7 @@ def mup(
         ArgumentError: base_width is below 1, std, gain or embedding_std is not a finite number above 0, or std is
             given with a gain.
     """
-    check_count("base_width", base_width)
+    check_counts(base_width=base_width)
     scale = Scale(std, gain, embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:

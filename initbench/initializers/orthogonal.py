@@ -45,7 +45,7 @@ def orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     Raises:
         ArgumentError: gain or embedding_std is not a finite number above 0.
     """
-    check_positive("gain", gain)
+    check_positive(gain=gain)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         return gain * orthogonal_weight(layer, generator), {"law": "orthogonal", "gain": gain}

@@ -73,10 +73,7 @@ class Scale:
     embedding_std: float
 
     def __post_init__(self) -> None:
-        if self.std is not None:
-            check_positive("std", self.std)
-        check_positive("gain", self.gain)
-        check_positive("embedding_std", self.embedding_std)
+        check_positive(std=self.std, gain=self.gain, embedding_std=self.embedding_std)
         if self.std is not None and self.gain != 1:
             raise ArgumentError(f"is for std null, which is {self.std:g}; leave it out", "gain")
 

@@ -42,8 +42,8 @@ REASONS = {
     "frozen_direction": "untouched: its direction is frozen",
     "no_layer_weight": "not scaled: it is no weight of a convolution or linear layer",
     "not_proportional": "not scaled: the outputs of {layer} are not proportional to it",
-    "not_called": "not scaled: a function is given it, so that the outputs of {layer} alone are not seen",
-    "not_run": "untouched: {layer} puts out nothing in the forward pass",
+    "not_called": "not scaled: it is passed directly to a function, so the outputs of {layer} alone cannot be observed",
+    "not_run": "untouched: {layer} does not run in the forward pass",
     "shared": "not scaled for {layer}, which shares it",
 }
 """Why a parameter was left as it is; an initializer may also give a reason in its own words."""

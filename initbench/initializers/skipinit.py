@@ -42,7 +42,7 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0, embedding_std: float = 0
     """
     if not isinstance(alpha, str) and not math.isfinite(alpha):
         raise ArgumentError(f"must be finite, got {alpha}", "alpha")
-    check_positive("embedding_std", embedding_std)
+    check_positive(embedding_std=embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         branches = required_branches(context)

@@ -35,7 +35,7 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float
         ArgumentError: std or embedding_std is not a finite number above 0, or bound is not a finite number of at least
             0.001.
     """
-    check_positive("std", std)
+    check_positive(std=std)
     check_bound("bound", bound)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
@@ -46,7 +46,7 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float
 
 def check_bound(name: str, bound: float) -> None:
     """Raise an ArgumentError if a normal law cannot be cut off at ±`bound` deviations."""
-    check_positive(name, bound)
+    check_positive(**{name: bound})
     if bound < _LEAST_BOUND:
         raise ArgumentError(f"must be at least {_LEAST_BOUND}, got {bound}", name)
 

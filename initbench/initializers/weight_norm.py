@@ -62,8 +62,7 @@ def weight_norm(
     Raises:
         ArgumentError: embedding_std or stem is not a finite number above 0.
     """
-    check_positive("embedding_std", embedding_std)
-    check_positive("stem", stem)
+    check_positive(embedding_std=embedding_std, stem=stem)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         layers = [module for module in model.modules() if is_weight_normalized(module)]

@@ -24,5 +24,5 @@ def xavier(distribution: Family = "uniform", gain: float = 1.0, embedding_std: f
     Raises:
         ArgumentError: gain or embedding_std is not a finite number above 0.
     """
-    check_positive("gain", gain)
+    check_positive(gain=gain)
     return independent(lambda layer: gain * math.sqrt(2 / (layer.fan_in + layer.fan_out)), distribution, embedding_std)

@@ -9,8 +9,7 @@ from scipy.linalg import hadamard
 from torch import Tensor, nn
 
 from initbench.arguments import check_positive
-from initbench.initializers.branch_checks import refuse_locked_branches
-from initbench.initializers.branches import known_branches, weights_of
+from initbench.initializers.branches import known_branches, refuse_locked_branches, weights_of
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.parameter_writer import ParameterWriter, weight_normalized_weights
@@ -49,7 +48,7 @@ def zero(embedding_std: float = 0.02) -> Apply:
     Raises:
         ArgumentError: embedding_std is not a finite number above 0.
     """
-    check_positive("embedding_std", embedding_std)
+    check_positive(embedding_std=embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         known_branches(context)

@@ -17,7 +17,7 @@ from initbench.inspection.findings import KINDS, Finding, findings_of, is_clampe
 from initbench.inspection.fitted_laws import samples_of
 from initbench.inspection.grouping import grouped
 from initbench.inspection.role_laws import RoleLaw, role_laws
-from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_from_names, roles_of
+from initbench.inspection.roles import TensorRole, roles_from_names, roles_of
 from initbench.inspection.source import ModelSource, opened_weights
 from initbench.inspection.tensors import TensorSummary, summarize
 from initbench.inspection.watching import InitializerCalls
@@ -75,7 +75,7 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
         model: any module, which is left unchanged; or a source, which is built while torch's calls are watched, so that
             it is known which parameters no initializer set.
         inputs: one sample or an example batch, with which the model runs once; None for a size that it accepts. If it
-            does not run, the types of its modules decide the roles, which a note says.
+            does not run, roles are derived from the module types, and a note says so.
         expect: declared laws.
 
     Raises:
@@ -128,12 +128,12 @@ def _audit(
 ) -> Audit:
     summaries, unread = [], []
     for tensor, role in tensors:
-        if complex_or_quantized(tensor):
+        if not tensor.is_floating_point():
             unread.append(role.name)
         else:
             summaries.append(summarize(tensor, role))
     if unread:
-        notes.append(f"not examined, because not real numbers: {', '.join(unread)}")
+        notes.append(f"not examined, because they are not real floating-point tensors: {', '.join(unread)}")
     samples = samples_of(summaries)
     by_role = grouped(samples.values(), lambda sample: sample.role.role)
     judged = [role_laws(role, members) for role, members in by_role.items()]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.data.batches import endless_batches
 from initbench.data.dataset import Dataset
 from initbench.data.load import load_dataset
@@ -223,7 +223,7 @@ def check(
         InitbenchError: there is no such model, initializer or dataset, or an argument of the initializer is refused.
         InitializationError: the model does not run on the inputs, or has parameters without storage.
     """
-    check_count("seeds", seeds)
+    check_counts(seeds=seeds)
     dataset = None if data is None else load_dataset(*_name_and_arguments(data))
     if dataset is not None:
         inputs, outputs = dataset.inputs, dataset.outputs

@@ -129,7 +129,7 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
     Raises:
         InitbenchError: a model cannot be built, or a file cannot be read.
     """
-    check_positive("false_alarms", false_alarms)
+    check_positive(false_alarms=false_alarms)
     if false_alarms >= 1:
         raise ArgumentError(f"must be below 1, got {false_alarms}", "false_alarms")
     first, second = (_fingerprint(side, seeds) for side in (a, b))
@@ -367,7 +367,7 @@ def _lines(difference: Difference) -> Iterator[str]:
     ]
     for role, tensors in grouped(equal, lambda tensor: tensor.role).items():
         smallest = _range([tensor.visible_factor for tensor in tensors])
-        yield f"{role}, {_count(len(tensors))}: too small to see std × less than {smallest}"
+        yield f"{role}, {_count(len(tensors))}: too small to detect a change of the std by a factor below {smallest}"
     yield from difference.notes
 
 

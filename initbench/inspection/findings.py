@@ -218,7 +218,10 @@ def _dtype(summary: TensorSummary) -> Finding | None:
     drawn = _maps_signals(summary) or summary.role.role == "positions"
     distinct = len(set(summary.first)) > 8 and summary.entries >= 64
     if summary.rounded_to and drawn and distinct and family_of(summary) == "random":
-        reason = f"every entry of this {summary.dtype} tensor is a {summary.rounded_to}: it was rounded once"
+        reason = (
+            f"every entry of this {summary.dtype} tensor is exactly a {summary.rounded_to} number: it was once rounded "
+            "to that type"
+        )
         return _finding("dtype", summary, reason, "flatten()[:9].tolist()")
     return None
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 import initbench
-from initbench.arguments import check_count, show
+from initbench.arguments import check_counts, show
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.files import read_text, write_text
 from initbench.inputs import Inputs
-from initbench.inspection.roles import TensorRole, complex_or_quantized, roles_of
+from initbench.inspection.roles import TensorRole, roles_of
 from initbench.inspection.source import Build, as_source
 from initbench.inspection.tensors import TensorSummary, singular_values, summarize
 from initbench.models.batches import zero_inputs
@@ -125,33 +125,24 @@ class Fingerprint:
         tensors = [tensor.to_json() for tensor in self.tensors]
         return {"format": FORMAT} | asdict(replace(self, tensors=())) | {"tensors": tensors}
 
-    @classmethod
-    def from_json(cls, data: Any, where: str = "") -> Self:
-        """Return the fingerprint of a file's contents.
 
-        Args:
-            data: as `to_json` returns it.
-            where: the file, for messages.
-
-        Raises:
-            InitbenchError: the data are no fingerprint; it names the first key that is wrong.
-        """
-        prefix = f"{where}: " if where else ""
-        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            other = show(data.get("format")) if isinstance(data, Mapping) and "format" in data else "no format"
-            raise InitbenchError(f"{prefix}is no fingerprint: it has {other} instead of {FORMAT!r}")
-        try:
-            read = TypeAdapter(cls).validate_python({key: data[key] for key in data if key != "format"})
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            raise InitbenchError(f"{prefix}is a damaged fingerprint: {key}: {first['msg']}") from None
-        for tensor in read.tensors:
-            _check(tensor, read.seeds, prefix)
-        return read
+def _from_json(data: Any, path: str | Path) -> Fingerprint:
+    """Return the fingerprint of a file's contents; an error names the first key that is wrong."""
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+        other = show(data.get("format")) if isinstance(data, Mapping) and "format" in data else "no format"
+        raise InitbenchError(f"{path}: is no fingerprint: it has {other} instead of {FORMAT!r}")
+    try:
+        read = TypeAdapter(Fingerprint).validate_python({key: data[key] for key in data if key != "format"})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise InitbenchError(f"{path}: is a damaged fingerprint: {key}: {first['msg']}") from None
+    for tensor in read.tensors:
+        _check(tensor, read.seeds, path)
+    return read
 
 
-def _check(tensor: TensorFingerprint, seeds: int, prefix: str) -> None:
+def _check(tensor: TensorFingerprint, seeds: int, path: str | Path) -> None:
     moments = () if tensor.constant is not None else (tensor.means, tensor.stds)
     lengths = [
         *(len(values) == seeds for values in moments),
@@ -160,9 +151,9 @@ def _check(tensor: TensorFingerprint, seeds: int, prefix: str) -> None:
         {len(tensor.fourth_moments), len(tensor.largest), len(tensor.smallest)} in ({0}, {seeds}),
     ]
     if not all(lengths):
-        raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has lists of wrong lengths")
+        raise InitbenchError(f"{path}: is a damaged fingerprint: {tensor.name} has lists of wrong lengths")
     if seeds < 2 or min(tensor.shape, default=0) < 0 or (tensor.constant is not None and not tensor.fixed):
-        raise InitbenchError(f"{prefix}is a damaged fingerprint: {tensor.name} has impossible values")
+        raise InitbenchError(f"{path}: is a damaged fingerprint: {tensor.name} has impossible values")
 
 
 def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None = None, name: str = "") -> Fingerprint:
@@ -182,7 +173,7 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
         InitbenchError: a model cannot be built, has no parameters or holds NaN, or parameters change with the seed.
         InitializationError: the model does not run on the given inputs.
     """
-    check_count("seeds", seeds)
+    check_counts(seeds=seeds)
     if seeds < 2:
         raise ArgumentError(f"must be at least 2, because a law shows only in several models, got {seeds}", "seeds")
     source = as_source(build)
@@ -200,7 +191,7 @@ def fingerprint(build: Build, *, seeds: int = 5, inputs: Inputs | Tensor | None 
 def _roles(model: nn.Module, inputs: Inputs | Tensor | None, *, given: bool) -> tuple[dict[str, TensorRole], str]:
     check_storage(model)
     for name, parameter in model.named_parameters():
-        if complex_or_quantized(parameter):
+        if not parameter.is_floating_point():
             raise InitbenchError(f"{name} is {parameter.dtype}; fingerprints are of real floating-point numbers")
     try:
         structure = find_structure(model, zero_inputs(inputs, model) if isinstance(inputs, Inputs) else inputs)
@@ -324,7 +315,7 @@ def read_fingerprint(path: str | Path) -> Fingerprint:
         raise InitbenchError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise InitbenchError(f"{path}: is no fingerprint, because it is not JSON: {error}") from error
-    return Fingerprint.from_json(data, str(path))
+    return _from_json(data, path)
 
 
 def _refuse(constant: str) -> float:

@@ -40,7 +40,6 @@ class RoleLaw:
         tensors: their names, in the order in which they run.
         laws: all laws that fit, as text, the simplest first; empty if none does.
         description: the simplest law, otherwise shape and deviation.
-        law: the simplest law of independent entries; None for others.
         mean: smallest and largest mean.
         std: smallest and largest standard deviation.
         untouched: how many of them only PyTorch's own `reset_parameters` has drawn; None if this was not watched.
@@ -50,7 +49,6 @@ class RoleLaw:
     tensors: tuple[str, ...]
     laws: tuple[str, ...]
     description: str
-    law: NamedLaw | None
     mean: tuple[float, float]
     std: tuple[float, float]
     untouched: int | None = None
@@ -133,13 +131,12 @@ def role_laws(role: str, samples: Sequence[Sample]) -> tuple[list[RoleLaw], list
 
 def _row(role: str, samples: Sequence[Sample], fitting: Sequence[NamedLaw] | str) -> RoleLaw:
     """Return a row; a text is the law of tensors that are not random."""
-    law = None if isinstance(fitting, str) or not fitting else fitting[0]
     texts = (fitting,) if isinstance(fitting, str) else tuple(law.text for law in fitting)
     description = texts[0] if texts else _without_law(samples)
     means = [sample.summary.mean for sample in samples]
     stds = [sample.summary.std for sample in samples]
     names = tuple(sample.role.name for sample in samples)
-    return RoleLaw(role, names, texts, description, law, (min(means), max(means)), (min(stds), max(stds)))
+    return RoleLaw(role, names, texts, description, (min(means), max(means)), (min(stds), max(stds)))
 
 
 def _random(role: str, samples: list[Sample]) -> tuple[list[RoleLaw], list[Exceptional]]:
@@ -168,7 +165,7 @@ def _merged(rows: Sequence[RoleLaw], samples: Sequence[Sample]) -> list[RoleLaw]
         if len(several) > 1:
             joined = _row(first.role, [by_name[name] for row in several for name in row.tensors], first.description)
             common = tuple(text for text in first.laws if all(text in row.laws for row in several))
-            first = replace(joined, laws=common, law=first.law)
+            first = replace(joined, laws=common)
         merged.append(first)
     return merged
 

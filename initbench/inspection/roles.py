@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from initbench.initializers.distribution import WeightLayer, weight_layers
@@ -279,7 +278,3 @@ def _role_from_name(name: str, shape: tuple[int, ...], order: tuple[int, int]) -
         fan_in=shape[1] * taps,
         fan_out=shape[0] // blocks * taps,
     )
-
-
-def complex_or_quantized(tensor: Tensor) -> bool:
-    return torch.is_complex(tensor) or tensor.is_quantized or not tensor.is_floating_point()

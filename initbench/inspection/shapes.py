@@ -17,7 +17,6 @@ class Shape:
 
     Attributes:
         name: ``normal``, ``uniform`` or ``truncated normal``.
-        symbol: ``N`` or ``U``.
         excess_kurtosis: m₄/m₂² - 3.
         distribution: its distribution function.
         quantile: the inverse of it.
@@ -26,7 +25,6 @@ class Shape:
     """
 
     name: str
-    symbol: str
     excess_kurtosis: float
     distribution: Callable[[float], float]
     quantile: Callable[[float], float]
@@ -36,7 +34,7 @@ class Shape:
     @property
     def unit(self) -> float:
         """The number that a law of standard deviation 1 is written with: its bound, or its deviation before the cut."""
-        if self.symbol == "U":
+        if self is UNIFORM:
             return self.largest
         return self.largest / self.bound if math.isfinite(self.bound) else 1.0
 
@@ -49,7 +47,6 @@ def _truncated(bound: float) -> Shape:
     fourth = 3 * kept**2 - 2 * bound**3 * density / inside  # E[z⁴] = 3 E[z²] - 2b³φ(b)/(2Φ(b) - 1)
     return Shape(
         f"truncated normal, cut at ±{bound:g}σ",
-        "N",
         fourth / kept**4 - 3,
         lambda value: float((ndtr(min(max(value * kept, -bound), bound)) - below) / inside),
         lambda level: float(ndtri(below + level * inside)) / kept,
@@ -58,10 +55,9 @@ def _truncated(bound: float) -> Shape:
     )
 
 
-NORMAL = Shape("normal", "N", 0.0, lambda value: float(ndtr(value)), lambda level: float(ndtri(level)))
+NORMAL = Shape("normal", 0.0, lambda value: float(ndtr(value)), lambda level: float(ndtri(level)))
 UNIFORM = Shape(
     "uniform",
-    "U",
     -1.2,
     lambda value: min(max((value / math.sqrt(3) + 1) / 2, 0.0), 1.0),
     lambda level: math.sqrt(3) * (2 * level - 1),

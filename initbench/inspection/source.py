@@ -180,8 +180,7 @@ def _function(name: str) -> Callable[..., Any]:
         raise InitbenchError(f"{module_name} has no {attribute!r}{nearest(attribute, names)}")
     if not callable(function):
         raise InitbenchError(f"{name} must be a function or class that returns a model, is {show(function)}")
-    called: Callable[..., Any] = function
-    return called
+    return function
 
 
 _IMAGENET = (Inputs((3, 224, 224)), 1000)

@@ -12,9 +12,9 @@ KINDS = ("not_finite", "dead", "exploding", "vanishing", "collapsed", "chaotic",
 """From the worst to the best; of several, the first is the verdict."""
 
 FACTOR = 300.0
-"""By this factor signals or gradients may change over depth."""
+"""Signals and gradients may change by at most this factor over depth."""
 DEAD = 0.95
-"""From this fraction of zero units on, a ReLU passes nothing on."""
+"""A ReLU with at least this fraction of zero units counts as dead."""
 COLLAPSED = 0.998
 """From this correlation of different inputs on, the features are the same for all inputs."""
 CHAOTIC = 0.3
@@ -70,7 +70,7 @@ def _findings(signals: Propagation, chance: float | None) -> Iterator[Verdict]:
         if not signals.normalized and layer.near is not None and layer.near < CHAOTIC:
             yield Verdict("chaotic", f"tears similar inputs apart from {position(layer)} on")
     if chance is not None and signals.loss is not None and signals.loss > LOSS * chance:
-        yield Verdict("loss_above_chance", f"starts at a loss of {signals.loss:.3g}, guessing has {chance:.3g}")
+        yield Verdict("loss_above_chance", f"starts at a loss of {signals.loss:.3g}; guessing would give {chance:.3g}")
 
 
 Values = Sequence[tuple[LayerSignal, float]]

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count, check_positive
+from initbench.arguments import check_counts, check_positive
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
-from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_inputs, objective_of
+from initbench.inspection.batch import draw_pairs, infer_inputs, objective_of
 from initbench.inspection.source import model_source
 from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
@@ -141,10 +141,9 @@ def scale_width(
             raise InitbenchError(f"{name} has {len(values)} values for {len(widths)} widths")
     if optimizer not in RATES:
         raise InitbenchError(f"optimizer must be adam or sgd, got {optimizer!r}")
-    check_count("steps", steps)
-    check_count("seeds", seeds)
+    check_counts(steps=steps, seeds=seeds)
     rate = RATES[optimizer] if lr is None else lr
-    check_positive("lr", rate)
+    check_positive(lr=rate)
     measured = []
     for index, width in enumerate(widths):
         chosen = dict(arguments or {}) | {argument: width} | {name: values[index] for name, values in along.items()}
@@ -153,7 +152,7 @@ def scale_width(
         for seed in range(seeds):
             built = source.build(seed)
             sample = source.inputs or infer_inputs(built)
-            of_width.append(_Steps(built, sample, source.outputs or outputs, seed).measure(optimizer, rate, steps))
+            of_width.append(_measured(built, sample, source.outputs or outputs, seed, optimizer, rate, steps))
         measured.append(of_width)
     layers = [list(of_seed) for of_width in measured for of_seed in of_width]
     if any(names != layers[0] for names in layers):
@@ -181,34 +180,30 @@ def _slope(widths: Sequence[int], values: Sequence[float]) -> float | None:
     return float(np.polyfit(np.log(widths), np.log(values), 1)[0])
 
 
-class _Steps:
-    """Trains one model for a few steps and compares the layers' outputs before and after."""
+def _measured(
+    model: nn.Module, inputs: Inputs, outputs: int | None, seed: int, optimizer: str, lr: float, steps: int
+) -> dict[str, tuple[float, float]]:
+    """Return by layer the root mean squares of the outputs before some steps of training, and of their change."""
+    objective = objective_of(model, inputs, outputs, None)
+    layers = layer_modules(model, find_structure(model, zero_inputs(inputs, model)))
+    pairs = draw_pairs(inputs, seed, samples=8, objective=objective)
+    evaluate_but_batch_norm(model, "train")
+    samples, targets = move(objective.with_targets(pairs, seed), reference_parameter(model))
 
-    def __init__(self, model: nn.Module, inputs: Inputs, outputs: int | None, seed: int) -> None:
-        self._model, self._seed = model, seed
-        self._objective: Objective = objective_of(model, inputs, outputs, None)
-        self._layers = layer_modules(model, find_structure(model, zero_inputs(inputs, model)))
-        self._pairs: Pairs = draw_pairs(inputs, seed, samples=8, objective=self._objective)
+    def run() -> tuple[dict[str, Tensor], Tensor]:
+        with recorded(layers) as of_layers, running_on(samples):
+            result = tensor_of(model(samples))
+        return of_layers, objective.function(seed)(result, targets)
 
-    def measure(self, optimizer: str, lr: float, steps: int) -> dict[str, tuple[float, float]]:
-        """Return by layer the root mean squares of the outputs and of their change."""
-        model = self._model
-        evaluate_but_batch_norm(model, "train")
-        batch = move(self._objective.with_targets(self._pairs, self._seed), reference_parameter(model))
-        before, _ = self._run(batch)
-        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        trained: torch.optim.Optimizer = torch.optim.SGD(parameters, lr=lr)
-        if optimizer == "adam":  # gradients below ε, which shrink with the width, would hide the exponents
-            trained = torch.optim.Adam(parameters, lr=lr, eps=1e-16)
-        for _ in range(steps):
-            _, loss = self._run(batch)
-            trained.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            trained.step()
-        after, _ = self._run(batch)
-        return {name: (root_mean_square(h), root_mean_square(after[name] - h)) for name, h in before.items()}
-
-    def _run(self, batch: tuple[Tensor, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
-        with recorded(self._layers) as outputs, running_on(batch[0]):
-            result = tensor_of(self._model(batch[0]))
-        return outputs, self._objective.function(self._seed)(result, batch[1])
+    before, _ = run()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trained: torch.optim.Optimizer = torch.optim.SGD(parameters, lr=lr)
+    if optimizer == "adam":  # gradients below ε, which shrink with the width, would hide the exponents
+        trained = torch.optim.Adam(parameters, lr=lr, eps=1e-16)
+    for _ in range(steps):
+        _, loss = run()
+        trained.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        trained.step()
+    after, _ = run()
+    return {name: (root_mean_square(h), root_mean_square(after[name] - h)) for name, h in before.items()}

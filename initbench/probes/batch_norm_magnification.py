@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.differentiation.gradients import backward
 from initbench.differentiation.loss import Replaced
 from initbench.models.batches import move, reference_parameter
@@ -47,8 +47,7 @@ def batch_norm_magnification(data: DataKind = "real", batch_size: int = 128, bat
     Raises:
         ArgumentError: a number is out of range.
     """
-    check_count("batch_size", batch_size)
-    check_count("batches", batches)
+    check_counts(batch_size=batch_size, batches=batches)
 
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         like = reference_parameter(model)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.differentiation.gradients import check_parameters, trainable_parameters
 from initbench.errors import InitbenchError
 from initbench.models.batches import move, reference_parameter, zero_inputs
@@ -51,8 +51,7 @@ def coordinates(data: DataKind = "real", batch_size: int = 32, steps: int = 2) -
     Raises:
         ArgumentError: a number is out of range.
     """
-    check_count("batch_size", batch_size)
-    check_count("steps", steps)
+    check_counts(batch_size=batch_size, steps=steps)
 
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         if context.optimizer is None:

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.differentiation.gradients import check_parameters, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
@@ -42,7 +42,7 @@ def gradient_deviation(
     Raises:
         ArgumentError: a number is out of range.
     """
-    check_count("batch_size", batch_size)
+    check_counts(batch_size=batch_size)
     if batches < 2:
         raise ArgumentError(f"must be at least 2 for a deviation between batches, got {batches}", "batches")
 

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.differentiation.gradients import check_parameters, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
 from initbench.models.batches import move, reference_parameter
@@ -35,8 +35,7 @@ def gradient_norm(
     Raises:
         ArgumentError: a number is out of range.
     """
-    check_count("batch_size", batch_size)
-    check_count("batches", batches)
+    check_counts(batch_size=batch_size, batches=batches)
 
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         like = reference_parameter(model)

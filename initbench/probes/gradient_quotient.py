@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from initbench.arguments import check_count, check_optional_count, check_positive
+from initbench.arguments import check_counts, check_positive
 from initbench.differentiation.gradients import (
     accumulated,
     check_parameters,
@@ -92,7 +92,7 @@ def gradient_quotient(
         ArgumentError: `eps`, `norm` or `method` has none of the values above.
         ArgumentError: `parameters` or the loss is not as described, or does not work with micro-batches.
     """
-    check_positive("eps", eps)
+    check_positive(eps=eps)
     over = trainable_parameters(model) if parameters is None else list(parameters)
     check_parameters(over)
     third = torch.is_grad_enabled()  # for the derivative of the result
@@ -370,10 +370,9 @@ def gradient_quotient_probe(
     Raises:
         ArgumentError: a number is out of range.
     """
-    check_count("batch_size", batch_size)
-    check_count("batches", batches)
-    check_positive("eps", eps)
-    check_optional_count("micro_batch_size", micro_batch_size)
+    check_counts(batch_size=batch_size, batches=batches)
+    check_positive(eps=eps)
+    check_counts(micro_batch_size=micro_batch_size)
 
     def measure(model: nn.Module, context: ProbeContext) -> Scalar:
         like = reference_parameter(model)

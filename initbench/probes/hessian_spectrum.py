@@ -12,7 +12,7 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from torch import Tensor, nn
 
-from initbench.arguments import check_count, check_positive
+from initbench.arguments import check_counts, check_positive
 from initbench.differentiation.gradients import (
     accumulated,
     check_parameters,
@@ -169,9 +169,8 @@ def hessian_spectrum(
         "lanczos_steps": lanczos_steps,
         "lanczos_vectors": lanczos_vectors,
     }
-    for name, count in counts.items():
-        check_count(name, count)
-    check_positive("tolerance", tolerance)
+    check_counts(**counts)
+    check_positive(tolerance=tolerance)
 
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         like = reference_parameter(model)

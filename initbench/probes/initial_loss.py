@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.models.batches import move, reference_parameter
 from initbench.models.calls import mean_loss
 from initbench.models.state import forked_rng, preserved
@@ -32,8 +32,7 @@ def initial_loss(
     Raises:
         ArgumentError: a number is out of range.
     """
-    check_count("batch_size", batch_size)
-    check_count("batches", batches)
+    check_counts(batch_size=batch_size, batches=batches)
 
     def measure(model: nn.Module, context: ProbeContext) -> Scalar:
         like = reference_parameter(model)

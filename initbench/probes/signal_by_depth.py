@@ -21,7 +21,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.differentiation.gradients import backward
 from initbench.models.batches import move, reference_parameter, zero_inputs
 from initbench.models.calls import mean_loss
@@ -247,8 +247,7 @@ def signal_by_depth(
     Raises:
         ArgumentError: a number is out of range.
     """
-    check_count("batch_size", batch_size)
-    check_count("batches", batches)
+    check_counts(batch_size=batch_size, batches=batches)
 
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         like = reference_parameter(model)

@@ -48,11 +48,8 @@ __all__ = [
     "Initializer",
     "InitializerTraits",
     "Member",
-    "ProbeTraits",
     "Registry",
-    "SchemeTraits",
     "Shallow",
-    "TaskTraits",
     "has_parts_of",
     "reads_optimizer",
     "register_architecture",
@@ -306,7 +303,7 @@ def register_scheme(
         InitbenchError: the name is taken, or is ``standard``, which means no scheme.
     """
     if name == STANDARD:
-        raise InitbenchError("scheme 'standard': the name says that there is no scheme")
+        raise InitbenchError(f'scheme {STANDARD!r}: the name is reserved for "no scheme"')
     traits = SchemeTraits(
         instead_of_norm, keeps_function, brings_biases, includes, example or {"name": "timm/resnet18"}, reference
     )

@@ -285,7 +285,7 @@ class Registry(Generic[TraitsT]):
         A name that is taken or malformed, or a version below 1, raises an InitbenchError.
         """
         if not name or any(c.isspace() or c in "[](),=" for c in name):
-            raise InitbenchError(f"{self.kind} {show(name)}: a name has no spaces, brackets, commas or '='")
+            raise InitbenchError(f"{self.kind} {show(name)}: a name must not contain spaces, brackets, commas or '='")
         if version < 1:
             raise InitbenchError(f"{self.kind} {show(name)}: version must be at least 1, got {version}")
 

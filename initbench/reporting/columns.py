@@ -44,6 +44,10 @@ class Column(NamedTuple):
 CATALOGUE = {
     "treatment": Column("{Treatment}", "treatment"),
     "workload": Column("{Workload}", "workload"),
+    **{
+        f"{table}.workload": Column("Workload", "workload")
+        for table in ("layers", "distances", "tuning", "tuning_outcomes", "tuner_steps", "curve_ends")
+    },
     "seeds": Column("Seeds", "count"),
     "trials": Column("Trials", "count"),
     "trials_diverged": Column("Trials that\ndiverged", "count"),
@@ -127,8 +131,6 @@ CATALOGUE = {
     "factor": Column("Range,\nfactor", "quotient"),
     "compute": Column("Compute of a try\n(training steps)", "count"),
     # layers
-    "layers.workload": Column("Workload", "workload"),
-    "distances.workload": Column("Workload", "workload"),
     "layers": Column("Layers\nor points", "count"),
     "typical": Column("Typical", "quotient"),
     "smallest": Column("smallest", "quotient"),
@@ -166,9 +168,6 @@ CATALOGUE = {
     "text": Column("Outcome", "text"),
     "note": Column("Seeds", "text"),
     # tuning, tuner_steps
-    "tuning.workload": Column("Workload", "workload"),
-    "tuning_outcomes.workload": Column("Workload", "workload"),
-    "tuner_steps.workload": Column("Workload", "workload"),
     "tuner_steps.treatment": Column("Tuner", "treatment"),
     "quantity": Column("Quantity", "text"),
     "base": Column("Base", "treatment"),
@@ -185,7 +184,6 @@ CATALOGUE = {
     "value_smallest": Column("smallest", "quotient"),
     "value_largest": Column("largest", "quotient"),
     # training_curves, depth_profile
-    "curve_ends.workload": Column("Workload", "workload"),
     "step": Column("Last step", "count"),
     "outcome_smallest": Column("smallest", "outcome"),
     "outcome_largest": Column("largest", "outcome"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -131,13 +131,18 @@ def _text(values: Sequence[Any]) -> str:
 
 
 def _one(value: Any) -> str:
-    if value is None or value == []:
-        return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, dict):
-        return show(value)
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    return "none" if value == [] else _shown(value)
+
+
+def different_values(mappings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the different values of each key, in order of first appearance."""
+    values: dict[str, list[Any]] = defaultdict(list)
+    for name, value in (item for mapping in mappings for item in mapping.items()):
+        if value not in values[name]:
+            values[name].append(value)
+    return values
 
 
 def fields_text(values: Mapping[str, Sequence[Any]]) -> str:

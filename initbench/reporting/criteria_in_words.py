@@ -39,7 +39,7 @@ def measured_words(verdict: CriterionVerdict, metric: Metric | None, most: int |
 
     Args:
         verdict: of the criterion.
-        metric: that its measure is; None if it is no metric.
+        metric: the metric it measures; None if it measures something else.
         most: groups that are given; all by default.
     """
     sides, _ = told_apart(list(verdict.criterion.selectors.values()))
@@ -53,7 +53,7 @@ def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
 
     Args:
         criterion: of a claim.
-        metric: that it measures; None if it measures no metric.
+        metric: the metric it measures; None if it measures something else.
     """
     text = _says(criterion, metric)
     if criterion.best_over is not None:
@@ -65,7 +65,6 @@ def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
 
 @singledispatch
 def _says(criterion: Criterion, metric: Metric | None) -> str:
-    del metric
     raise TypeError(type(criterion).__name__)
 
 
@@ -119,7 +118,6 @@ def _(criterion: Trains, metric: Metric | None) -> str:
 
 @_says.register(AtChance)
 def _(criterion: AtChance, metric: Metric | None) -> str:
-    del metric
     return f"{side_words(criterion.of)} is at chance {_when(criterion.held_at)}"
 
 
@@ -153,7 +151,6 @@ def _(criterion: Contrast, metric: Metric | None) -> str:
 
 @_says.register(RateRatio)
 def _(criterion: RateRatio, metric: Metric | None) -> str:
-    del metric
     ratio = f"the best {_name(criterion.rate)} of {side_words(criterion.of)}, divided by the largest stable one,"
     if criterion.rises_with is None:
         bounds = _bounds(criterion.at_least, criterion.at_most, None)
@@ -168,7 +165,6 @@ def _(criterion: RateRatio, metric: Metric | None) -> str:
 
 @_says.register(Layers)
 def _(criterion: Layers, metric: Metric | None) -> str:
-    del metric
     side, bounds, where = side_words(criterion.of), _bounds(criterion.at_least, criterion.at_most, None), ""
     if criterion.against is not None:
         (side, other), where = _sides(criterion.of, criterion.against)
@@ -183,7 +179,6 @@ def _(criterion: Layers, metric: Metric | None) -> str:
 
 @_says.register(LayerDistance)
 def _(criterion: LayerDistance, metric: Metric | None) -> str:
-    del metric
     (one, other), where = _sides(criterion.of, criterion.reference)
     what = f"the {_measure(criterion, None)} of each layer of {one} is near that of {other}"
     size = f"the mean of |ln ratio| is at most {criterion.at_most:g}"
@@ -245,7 +240,7 @@ def group_words(group: GroupVerdict, metric: Metric | None, sides: Sequence[str]
 
     Args:
         group: as judged.
-        metric: that it measures; None if it measures no metric.
+        metric: the metric it measures; None if it measures something else.
         sides: the criterion's in words, by which a diverged trial of two or more sides is named.
     """
     n = group.estimate.n

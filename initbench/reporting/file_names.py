@@ -12,7 +12,7 @@ _DEFAULT = "chart"
 
 
 def plain_name(text: str) -> str:
-    """Return a text, such as a plug-in's name of a probe, as a safe file name without suffix and without folders."""
+    """Return a text, such as the name of a plug-in's probe, as a safe file name without a suffix or folders."""
     return _REFUSED.sub("-", text).lstrip(". -")[:_LONGEST_STEM] or _DEFAULT
 
 

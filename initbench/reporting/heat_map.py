@@ -39,7 +39,7 @@ Mark = Literal["best", "unresolved", "worse", ""]
 
 MARKS: Mapping[Mark, tuple[str, str]] = {
     "best": ("●", "best"),
-    "unresolved": ("○", "no difference from the best found"),
+    "unresolved": ("○", "no difference found from the best"),
     "worse": ("▾", "worse than the best"),
 }
 """The sign and the meaning of each mark. There are none below 3 seeds."""
@@ -90,8 +90,14 @@ class HeatCell:
         return STATES[self.state] or self.text
 
 
+@dataclass(frozen=True)
 class _Named:
-    """A row or a column with a name."""
+    """A row or a column with a name.
+
+    Attributes:
+        name: as the map shows it.
+        label: its label.
+    """
 
     name: Name
     label: str
@@ -112,14 +118,10 @@ class HeatColumn(_Named):
     """A workload.
 
     Attributes:
-        name: as the map shows it.
-        label: its label.
         metric: the title of its metric if workloads have several.
         resolution: the difference that its seeds find with 80 % power, ``1.2 points``; empty if unknown.
     """
 
-    name: Name
-    label: str
     metric: str = ""
     resolution: str = ""
 
@@ -129,15 +131,11 @@ class HeatRow(_Named):
     """A treatment.
 
     Attributes:
-        name: as the map shows it.
-        label: its label.
         cells: one for each column.
         trains: on how many workloads that it can run it trains at every seed, ``2 of 2``; empty if unknown.
         cost: of its initialization, ``450 steps · 24 s`` or ``none``.
     """
 
-    name: Name
-    label: str
     cells: Sequence[HeatCell]
     trains: str = ""
     cost: str = ""
@@ -205,23 +203,13 @@ class HeatMap:
     @property
     def frame(self) -> pd.DataFrame:
         """One row per cell: ``treatment, workload, state, text, note, level, is_best, mark``; names are short ones."""
+        names = ["treatment", "workload", "state", "text", "note", "level", "is_best", "mark"]
         rows = [
-            {
-                "treatment": row.name.text,
-                "workload": column.name.text,
-                "state": cell.state,
-                "text": cell.words,
-                "note": cell.note,
-                "level": cell.level,
-                "is_best": cell.is_best,
-                "mark": cell.mark,
-            }
+            (row.name.text, column.name.text, cell.state, cell.words, cell.note, cell.level, cell.is_best, cell.mark)
             for row in self.rows
             for column, cell in zip(self.columns, row.cells, strict=True)
         ]
-        return pd.DataFrame(
-            rows, columns=["treatment", "workload", "state", "text", "note", "level", "is_best", "mark"]
-        )
+        return pd.DataFrame(rows, columns=names)
 
 
 _LEAST_DISTANCE = 0.005

@@ -20,7 +20,8 @@ _COLUMNS = {
     "probe_curves": [*_OF_TRIAL, "over", "x", "y", "unit"],
     "probe_layers": [*_OF_TRIAL, "layer", "value", "unit"],
 }
-_KINDS = {"curve": "probe_curves", "per_layer": "probe_layers"}
+KINDS = {"curve": "probe_curves", "per_layer": "probe_layers"}
+"""The tables of the kinds of measurements."""
 _WORDS = {"probe_curves": "curve", "probe_layers": "set of values per layer"}
 PROFILE_COLUMNS = [
     *("probe", "form", "workload", "treatment", "layer", "place", "seeds"),
@@ -28,13 +29,12 @@ PROFILE_COLUMNS = [
 ]
 
 
-def measurement_tables(records: Sequence[TrialRecord], trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def measurement_tables(by_id: Mapping[str, TrialRecord], trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables ``probe_curves`` (a row per point) and ``probe_layers`` (a row per layer), unless empty."""
-    by_id = {record.id: record for record in records}
     measured: dict[str, list[tuple[dict[Hashable, Any], Mapping[str, Any]]]] = {name: [] for name in _COLUMNS}
     for trial in trials[["trial_id", "workload", "treatment", "seed"]].to_dict("records"):
         for entry in by_id[trial["trial_id"]].probes:
-            if name := _KINDS.get(entry["kind"]):
+            if name := KINDS.get(entry["kind"]):
                 same = trial | {"probe": entry["name"], "over": entry.get("over", ""), "unit": entry.get("unit", "")}
                 measured[name].append((same, entry))
     tables = {name: _table(_COLUMNS[name], entries) for name, entries in measured.items() if entries}
@@ -69,10 +69,10 @@ def left_of_statistics(tables: Mapping[str, pd.DataFrame]) -> str:
     for name, table in tables.items():
         probes = sorted(table["probe"].unique())
         texts.append(f"{', '.join(probes)} ({counted(len(probes), _WORDS[name])}; {name}.csv)")
-    return f"Statistics take single numbers, and leave out {listed(texts)}."
+    return f"Statistics use only single numbers and therefore leave out {listed(texts)}."
 
 
-def profiles(records: Sequence[TrialRecord], trials: pd.DataFrame) -> pd.DataFrame:
+def profiles(by_id: Mapping[str, TrialRecord], trials: pd.DataFrame) -> pd.DataFrame:
     """Return the measurements at initialization: one row for each layer, or point of a curve, of each cell.
 
     - ``probe``, ``form`` (``per_layer`` or ``curve``), ``workload``, ``treatment``; rows are in this order, probes in
@@ -84,7 +84,7 @@ def profiles(records: Sequence[TrialRecord], trials: pd.DataFrame) -> pd.DataFra
     - ``unit``; ``over``: the quantity on a curve's x axis.
     """
     rows: list[dict[str, Any]] = []
-    for (probe, kind, workload), by_treatment in _by_probe(records, trials).items():
+    for (probe, kind, workload), by_treatment in _by_probe(by_id, trials).items():
         positions = _positions(by_treatment, kind)
         for treatment, entries in by_treatment.items():
             first = entries[0]
@@ -138,27 +138,21 @@ def of_weights(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_probe(
-    records: Sequence[TrialRecord], trials: pd.DataFrame
+    by_id: Mapping[str, TrialRecord], trials: pd.DataFrame
 ) -> dict[tuple[str, str, str], dict[str, list[Mapping[str, Any]]]]:
     """Return (probe, kind, workload) → treatment → the entries of its trials."""
-    by_id = {record.id: record for record in records}
     entries: dict[tuple[str, str, str], dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for trial, workload, treatment in zip(trials["trial_id"], trials["workload"], trials["treatment"], strict=True):
         for entry in by_id[trial].probes:
-            if entry["kind"] in _KINDS:
+            if entry["kind"] in KINDS:
                 entries[entry["name"], entry["kind"], workload][treatment].append(entry)
     order = {probe: index for index, (probe, _, _) in enumerate(reversed(entries))}
     return dict(sorted(entries.items(), key=lambda item: -order[item[0][0]]))
 
 
 def _names(entry: Mapping[str, Any]) -> list[Any]:
-    """Return a measurement's layers, or the x of a curve; a ValueError if it has another number of y."""
-    if entry["kind"] == "per_layer":
-        return list(entry["values"])
-    xs = list(entry.get("x") or range(len(entry["y"])))
-    if len(xs) != len(entry["y"]):
-        raise ValueError(f"{entry['name']} has {len(entry['y'])} values at {len(xs)} places")
-    return xs
+    """Return a measurement's layers, or the x of a curve."""
+    return list(entry["values"] if entry["kind"] == "per_layer" else entry["x"])
 
 
 def _values(entry: Mapping[str, Any]) -> list[float | None]:

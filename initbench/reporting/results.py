@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,18 +53,6 @@ class Results:
     def records(self) -> list[TrialRecord]:
         """The trials' records, reduced to what a report needs."""
         return self.source.records
-
-    def once(self, make: Callable[[Results], Made]) -> Made:
-        """Return the value of a function of these results, computed at the first call.
-
-        Args:
-            make: a module's function; nobody may change what it returns.
-        """
-        known: dict[Callable[[Results], Any], Any] = self.__dict__.setdefault("_made", {})
-        if make not in known:
-            known[make] = make(self)
-        made: Made = known[make]
-        return made
 
     @cached_property
     def by_id(self) -> dict[str, TrialRecord]:
@@ -156,7 +144,7 @@ class Results:
     @cached_property
     def profiles(self) -> pd.DataFrame:
         """Measurements at initialization, by layer (`measurements.profiles`)."""
-        return profiles(self.records, self.trials)
+        return profiles(self.by_id, self.trials)
 
     @cached_property
     def judged(self) -> pd.DataFrame:
@@ -210,6 +198,24 @@ class Results:
         return {self.names.treatment_in_figure(label): colour for label, colour in self.colours.items()}
 
 
+def once(make: Callable[[Results], Made]) -> Callable[[Results], Made]:
+    """Let a module's function of `Results` compute its value at the first call with each of them.
+
+    Args:
+        make: the function; nobody may change what it returns.
+    """
+
+    @wraps(make)
+    def made(results: Results) -> Made:
+        known: dict[Callable[[Results], Any], Any] = results.__dict__.setdefault("_made", {})
+        if make not in known:
+            known[make] = make(results)
+        value: Made = known[make]
+        return value
+
+    return made
+
+
 def read_results(
     folders: str | Path | Source | Sequence[str | Path | Source], compare: Sequence[str] | None = None
 ) -> Results:
@@ -225,7 +231,7 @@ def read_results(
     """
     source = read_source(folders, compare)
     if factor := next((name for name in source.compare if name in tuned_of(source.records)), None):
-        raise InitbenchError(f"{factor} is tuned: each treatment chooses its own, so it tells none apart")
+        raise InitbenchError(f"{factor} is tuned: every treatment chooses its own value, so it cannot distinguish them")
     return Results(source)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from initbench.comparing.formatting import natural
 from initbench.comparing.labels import tuned_keys, value_text
-from initbench.reporting.results import Results
+from initbench.reporting.results import Results, once
 from initbench.reporting.tune import RATE
 from initbench.statistics.cost import initialization_steps
 
@@ -22,6 +22,7 @@ _COLUMNS = [
 _CHOSEN = ["workload", "treatment", "seed", "point", "rate"]
 
 
+@once
 def tries(results: Results) -> pd.DataFrame:
     """Return one row per search trial with a result, sorted by workload, treatment, seed and tried values.
 
@@ -31,10 +32,6 @@ def tries(results: Results) -> pd.DataFrame:
         ``is_trained``: whether the outcome is better than chance, or finite if chance is unknown; ``is_diverged``;
         ``steps``: training steps including the cost of the initialization, missing if a record does not have it.
     """
-    return results.once(_tries)
-
-
-def _tries(results: Results) -> pd.DataFrame:
     assert results.tune is not None
     keys, searched = results.tune.keys, results.searched[results.searched["oriented"].notna()]
     rows = []
@@ -73,16 +70,13 @@ def point_text(values: Mapping[str, Any], keys: Sequence[str]) -> str:
     return ", ".join(f"{key.partition('.')[2]} {value_text(value)}" for key, value in values.items())
 
 
+@once
 def chosen(results: Results) -> pd.DataFrame:
     """Return the values that each cell's own search chose at each seed: ``workload, treatment, seed, point, rate``.
 
     They are those of the final trials under the protocol ``own``. Without such trials they are the best of the search,
     the first in a tie.
     """
-    return results.once(_chosen)
-
-
-def _chosen(results: Results) -> pd.DataFrame:
     if "own" in results.trials_under:
         return at_protocol(results, "own")
     ordered = tries(results).sort_values("outcome", kind="stable")

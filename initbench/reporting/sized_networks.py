@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from initbench.comparing.keys import Key, varying
 from initbench.comparing.labels import ALWAYS
-from initbench.reporting.results import Results
+from initbench.reporting.results import Results, once
 
 _START = "architecture."
 
@@ -29,12 +29,9 @@ class SizedNetwork(NamedTuple):
     sizes: Mapping[str, float]
 
 
+@once
 def sized_networks(results: Results) -> list[SizedNetwork]:
     """Return the networks that the trials have in several sizes; one may be sized by width, and by depth too."""
-    return results.once(_sized_networks)
-
-
-def _sized_networks(results: Results) -> list[SizedNetwork]:
     keys = {workload: results.labels.workloads[workload] for workload in results.metric_of}
     numbers = {
         factor

@@ -73,7 +73,7 @@ def table_of(
     """Return a table of a report; without `show` it is only written beside the page.
 
     Args:
-        results: that it is of.
+        results: of the report.
         name: unique in a report.
         title: its heading.
         frame: its rows.

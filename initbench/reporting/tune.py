@@ -81,8 +81,8 @@ class Tune:
         if not self.is_once or self.protocol == "recipe":
             return []
         text = (
-            "Warning: one search chose for all seeds, so that 7 to 20\N{NO-BREAK SPACE}% of such verdicts are false, "
-            "not 5\N{NO-BREAK SPACE}%."
+            "Warning: one search chose for all seeds, so 7 to 20\N{NO-BREAK SPACE}% of such verdicts are false "
+            "instead of 5\N{NO-BREAK SPACE}%."
         )
         return [say(text, is_open=True)]
 
@@ -92,7 +92,7 @@ def tune_of(
     searched: pd.DataFrame,
     protocols: Sequence[str],
     protocol: str,
-    said: Sequence[Mapping[str, Any]] = (),
+    said: Sequence[Mapping[str, Any]],
 ) -> Tune:
     """Return the facts of tuning.
 

@@ -16,44 +16,32 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
-    """Return for each workload how similarly a probe orders the treatments at different seeds.
+def seed_agreement(trials: pd.DataFrame, probe: str) -> Estimate:
+    """Return how similarly a probe orders the treatments at different seeds, the mean over workloads.
 
-    It is the mean of Spearman's ρ over all pairs of seeds. For m seeds without ties it equals (m W - 1) / (m - 1),
-    where W is Kendall's coefficient of concordance (Kendall and Gibbons, Rank Correlation Methods, chapter 6). A probe
-    cannot predict anything better than it agrees with itself.
+    Of a workload it is the mean of Spearman's ρ over all pairs of seeds. For m seeds without ties it equals (m W - 1) /
+    (m - 1), where W is Kendall's coefficient of concordance (Kendall and Gibbons, Rank Correlation Methods, chapter 6).
+    A probe cannot predict anything better than it agrees with itself.
 
     Args:
         trials: as from `comparison.comparable_trials`.
         probe: a column, such as ``probe.gradient_quotient``.
 
     Returns:
-        One row per workload with 2 or more seeds of the probe for 3 or more treatments: ``workload``, ``agreement``,
-        ``seeds``, ``treatments`` (with the probe at all these seeds). NaN if a seed has no order.
+        The mean with Student's interval over the workloads with 2 or more seeds of the probe for 3 or more treatments,
+            those with the probe at all these seeds. A workload with a seed that has no order is left out.
     """
-    columns = ["workload", "agreement", "seeds", "treatments"]
-    if probe not in trials:
-        return pd.DataFrame(columns=columns)
-    rows = []
+    agreements = []
     results = trials.loc[trials["status"] != "failed", ["workload", "treatment", "seed", probe]]
-    for workload, group in results.groupby("workload", sort=False):
+    for _, group in results.groupby("workload", sort=False):
         wide = group.pivot(index="seed", columns="treatment", values=probe)  # noqa: PD010  # it refuses duplicates
         values = wide.astype(float).dropna(axis="index", how="all").dropna(axis="columns")
         seeds, treatments = values.shape
-        if seeds < 2 or treatments < 3:
+        if seeds < 2 or treatments < 3 or (values.max(axis="columns") == values.min(axis="columns")).any():
             continue
-        if (values.max(axis="columns") == values.min(axis="columns")).any():
-            agreement = math.nan
-        else:
-            ranks = stats.rankdata(values.to_numpy(), axis=1)
-            agreement = float(np.corrcoef(ranks)[np.triu_indices(seeds, 1)].mean())
-        rows.append({"workload": workload, "agreement": agreement, "seeds": seeds, "treatments": treatments})
-    return pd.DataFrame(rows, columns=columns)
-
-
-def mean_seed_agreement(agreement: pd.DataFrame) -> Estimate:
-    """Return the mean of `seed_agreement` over workloads, with Student's interval over them."""
-    return mean_estimate(agreement["agreement"].dropna().to_numpy(dtype=float)).clipped(-1, 1)
+        ranks = stats.rankdata(values.to_numpy(), axis=1)
+        agreements.append(float(np.corrcoef(ranks)[np.triu_indices(seeds, 1)].mean()))
+    return mean_estimate(agreements).clipped(-1, 1)
 
 
 def batch_spread(per_batch: Sequence[Sequence[float]]) -> Estimate:

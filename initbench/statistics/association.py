@@ -87,8 +87,7 @@ def unit_clipped(rho: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
     """
     count = np.asarray(n, dtype=float)
     bound = 1 - 6 / (count**3 - count)
-    clipped: NDArray[np.float64] = np.clip(np.asarray(rho, dtype=float), -bound, bound)
-    return clipped
+    return np.clip(np.asarray(rho, dtype=float), -bound, bound)
 
 
 def standardized_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -97,14 +96,9 @@ def standardized_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     Missing values become 0, and a constant row is 0 throughout.
     """
     missing = np.isnan(values)
-    # No rank function of numpy sorts NaN after +∞, so missing values are ranked last by hand and then left out.
-    order = np.where(missing, np.inf, values)
-    least = np.sum(order[..., None, :] < order[..., :, None], axis=-1)
-    equal = np.sum((order[..., None, :] == order[..., :, None]) & ~missing[..., None, :], axis=-1)
-    ranks = np.where(missing, np.nan, least + (equal + 1) / 2)
+    ranks = stats.rankdata(values, axis=-1, nan_policy="omit")
     # A row without values has no mean; its ranks become 0.
     count = np.maximum((~missing).sum(axis=-1, keepdims=True), 1)
     centred = np.where(missing, 0.0, ranks - np.nansum(ranks, axis=-1, keepdims=True) / count)
     length = np.sqrt(np.sum(centred**2, axis=-1, keepdims=True))
-    standardized: NDArray[np.float64] = np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-9)
-    return standardized
+    return np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-9)

@@ -56,13 +56,11 @@ class DivergencePrediction(NamedTuple):
         auroc: area under the ROC curve, 0.5 for no relation, with an interval over the treatments, which n counts.
         pvalue: two-sided, from the joint permutation test; NaN if nothing could be rejected.
         pairs: pairs of a diverged and another cell of the same workload.
-        reason: why there is no area or no p-value, otherwise empty.
     """
 
     auroc: Estimate
     pvalue: float
     pairs: int
-    reason: str
 
     @property
     def is_testable(self) -> bool:
@@ -75,7 +73,7 @@ class DivergencePrediction(NamedTuple):
 
 
 def predict_divergence(
-    probe: pd.DataFrame, diverged: pd.DataFrame, *, parts: Parts | None = None, seed: int = 0
+    probe: pd.DataFrame, diverged: pd.DataFrame, *, parts: Parts | None = None
 ) -> DivergencePrediction:
     """Return how well a high value of a probe separates the cells that diverged from the others.
 
@@ -87,7 +85,6 @@ def predict_divergence(
         probe: workloads × treatments, NaN if missing.
         diverged: likewise, positive for a cell with a diverged seed, 0 for other cells, NaN if not run.
         parts: as for `permutation.permutation_test`.
-        seed: seed for drawing permutations.
     """
     x, y = aligned(probe, diverged)
     used = np.asarray(~np.isnan(x).all(axis=0))
@@ -98,19 +95,16 @@ def predict_divergence(
     pairs = int(_pairs(positive))
     nothing = Estimate(math.nan, math.nan, math.nan, width)
     if pairs == 0:
-        none = not np.nansum(positive)
-        reason = "no cell diverged" if none else "no workload has both a cell that diverged and one that did not"
-        return DivergencePrediction(nothing, math.nan, 0, reason)
+        return DivergencePrediction(nothing, math.nan, 0)
 
     def area(columns: NDArray[np.intp]) -> float:
         count = _pairs(positive[:, columns])
         return float(_rank_sum(_ranks(x[:, columns]), positive[:, columns]) / count) if count else math.nan
 
     estimate = jackknife(area, width, exchanged[0]).clipped(0, 1)
-    permutations, number = label_permutations(~np.isnan(x), exchanged, seed=seed)
+    permutations, number = label_permutations(~np.isnan(x), exchanged)
     if number < TESTABLE:
-        reason = f"{number} permutations of the labels: nothing can be rejected at 5 %"
-        return DivergencePrediction(estimate, math.nan, pairs, reason)
+        return DivergencePrediction(estimate, math.nan, pairs)
     # The area is linear in the ranks: a sum over cells of rank times label, minus a term that depends on the labels.
     products = np.einsum("aj,ai->ji", np.nan_to_num(ranks), np.nan_to_num(positive))
     permuted = permuted_statistics(products, permutations)
@@ -118,12 +112,11 @@ def predict_divergence(
     centre = constant + pairs / 2
     observed = abs(estimate.value - 0.5) * pairs
     pvalue = share_as_extreme(np.abs(permuted - centre), observed, exhaustive=number <= PERMUTATIONS)
-    return DivergencePrediction(estimate, pvalue, pairs, "")
+    return DivergencePrediction(estimate, pvalue, pairs)
 
 
 def _ranks(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    ranks: NDArray[np.float64] = stats.rankdata(x, axis=1, nan_policy="omit")
-    return ranks
+    return stats.rankdata(x, axis=1, nan_policy="omit")
 
 
 def _pairs(positive: NDArray[np.float64]) -> float:
@@ -132,8 +125,7 @@ def _pairs(positive: NDArray[np.float64]) -> float:
 
 def _least_rank_sums(positive: NDArray[np.float64]) -> NDArray[np.float64]:
     m = np.nansum(positive, axis=1)
-    least: NDArray[np.float64] = m * (m + 1) / 2
-    return least
+    return m * (m + 1) / 2
 
 
 def _rank_sum(ranks: NDArray[np.float64], positive: NDArray[np.float64]) -> float:

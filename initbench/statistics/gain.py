@@ -29,22 +29,16 @@ class Gain(NamedTuple):
 
     Attributes:
         without: mean absolute error of the predicted rank (0 best, 1 worst of all cells) by the trivial predictors.
-        with_probe: the same with the probe added.
-        gain: without - with_probe, mean over architectures with Student's interval over them, which n counts; below 0
-            if the probe makes it worse.
+        gain: without, minus the same with the probe added: mean over architectures with Student's interval over them,
+            which n counts; below 0 if the probe makes it worse.
         pvalue: one-sided, from joint permutations; NaN if nothing could be rejected.
         predictors: the trivial predictors used: those that vary and are known wherever probe and outcome are.
-        cells: number of cells.
-        reason: why there is no gain or no p-value, otherwise empty.
     """
 
     without: float
-    with_probe: float
     gain: Estimate
     pvalue: float
     predictors: list[str]
-    cells: int
-    reason: str
 
     @property
     def is_known(self) -> bool:
@@ -73,7 +67,6 @@ def gain(
     architectures: Mapping[str, str] | None = None,
     parts: Parts | None = None,
     permutations: int = PERMUTATIONS,
-    seed: int = 0,
 ) -> Gain:
     """Return how much a probe improves the prediction of outcomes on an architecture that was left out.
 
@@ -94,7 +87,6 @@ def gain(
         architectures: workload → the group that is left out together; by default each workload separately.
         parts: as for `permutation.permutation_test`.
         permutations: the maximum number tried: all if there are no more, otherwise this many random ones.
-        seed: seed for drawing permutations.
     """
     x, y = aligned(probe, outcome)
     known: NDArray[np.bool_] = ~np.isnan(x)
@@ -107,16 +99,9 @@ def gain(
     fold, cells = folds[np.nonzero(known)[0]], int(known.sum())
     each = np.unique(fold, return_counts=True)[1]
     left_out, least = len(each), cells - int(each.max(initial=0))
-
-    def nothing(reason: str) -> Gain:
-        none = Estimate(math.nan, math.nan, math.nan, left_out)
-        return Gain(math.nan, math.nan, none, math.nan, predictors, cells, reason)
-
-    if left_out < MINIMUM_ARCHITECTURES:
-        return nothing(f"{left_out} architecture{'s' if left_out != 1 else ''}; one is left out at a time, from 3 on")
-    if least < 2 * (len(predictors) + 2):
-        needed = 2 * (len(predictors) + 2)
-        return nothing(f"{least} cells to fit {len(predictors) + 2} coefficients to; {needed} would do")
+    coefficients = len(predictors) + 2
+    if left_out < MINIMUM_ARCHITECTURES or least < 2 * coefficients:
+        return Gain(math.nan, Estimate(math.nan, math.nan, math.nan, left_out), math.nan, predictors)
     z = np.column_stack([np.ones(cells), *(_unit_ranks(every[name][known]) for name in predictors)])
     target = _unit_ranks(y[known])
     residual = np.full(known.shape, np.nan)
@@ -124,10 +109,10 @@ def gain(
     residual[known] = ranked - z @ (np.linalg.pinv(z) @ ranked)
     without, with_probe = _validated(z, residual[known][None, :], target, fold)
     estimate = mean_estimate(without - with_probe[0])
-    labels, number = label_permutations(known, units(outcome.columns, parts), seed=seed, draws=permutations)
-    result = Gain(float(without.mean()), float(with_probe.mean()), estimate, math.nan, predictors, cells, "")
+    labels, number = label_permutations(known, units(outcome.columns, parts), draws=permutations)
+    result = Gain(float(without.mean()), estimate, math.nan, predictors)
     if number < TESTABLE:
-        return result._replace(reason=f"{number} permutations of the labels: nothing can be rejected at 5 %")
+        return result
     permuted = residual[:, labels].transpose(1, 0, 2)[:, known]
     _, errors = _validated(z, permuted, target, fold)
     gains = (without - errors).mean(axis=1)
@@ -135,8 +120,7 @@ def gain(
 
 
 def _unit_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    ranks: NDArray[np.float64] = (stats.rankdata(values) - 1) / max(len(values) - 1, 1)
-    return ranks
+    return (stats.rankdata(values) - 1) / max(len(values) - 1, 1)
 
 
 def _validated(

@@ -44,6 +44,10 @@ class Estimate(NamedTuple):
         """Half the width of the interval, NaN if there is none; meaningless for a clipped interval."""
         return (self.high - self.low) / 2
 
+    def columns(self, name: str) -> dict[str, float]:
+        """Return the columns of a table that hold it: ``<name>``, ``<name>_low`` and ``<name>_high``."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
     def side(self, no_effect: float = 0.0) -> int:
         """Return the side of the value of no effect on which the interval lies: 1 above, -1 below, 0 if it contains it.
 

@@ -22,13 +22,12 @@ class Pooled(NamedTuple):
     Attributes:
         rho: the pooled ρ with the Hartung-Knapp interval; its n counts workloads. The interval is for further workloads
             with *these* treatments: it ignores that workloads share them.
-        q: Cochran's Q, Σ wₐ (zₐ - z̄)² with the fixed-effect weights.
-        i_squared: share of the variation of z between workloads that is not sampling, max(0, (Q - (A - 1)) / Q).
+        i_squared: share of the variation of z between workloads that is not sampling, max(0, (Q - (A - 1)) / Q),
+            where Q is Cochran's, Σ wₐ (zₐ - z̄)² with the fixed-effect weights.
         tau_squared: variance of the true z between workloads.
     """
 
     rho: Estimate
-    q: float
     i_squared: float
     tau_squared: float
 
@@ -47,9 +46,9 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
     r, count = np.asarray(rho, dtype=float), np.asarray(n, dtype=float)
     r, count = r[~np.isnan(r)], count[~np.isnan(r)]
     if len(r) == 0:
-        return Pooled(Estimate(math.nan, math.nan, math.nan, 0), math.nan, math.nan, math.nan)
+        return Pooled(Estimate(math.nan, math.nan, math.nan, 0), math.nan, math.nan)
     if len(r) == 1:
-        return Pooled(Estimate(float(r[0]), math.nan, math.nan, 1), math.nan, math.nan, math.nan)
+        return Pooled(Estimate(float(r[0]), math.nan, math.nan, 1), math.nan, math.nan)
     from statsmodels.stats.meta_analysis import combine_effects
 
     z, variance = np.arctanh(unit_clipped(r, count)), SPEARMAN[0] / (count - SPEARMAN[1])
@@ -61,7 +60,7 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
     q = float(result.q)
     i_squared = max(0.0, (q - (len(r) - 1)) / q) if q > 0 else 0.0
     estimate = Estimate(math.tanh(result.mean_effect_re), math.tanh(low), math.tanh(high), len(r))
-    return Pooled(estimate, q, i_squared, float(max(result.tau2, 0.0)))
+    return Pooled(estimate, i_squared, float(max(result.tau2, 0.0)))
 
 
 def crossed(probe: pd.DataFrame, outcome: pd.DataFrame, parts: Parts | None = None) -> Estimate:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.metric import Metric
-from initbench.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
+from initbench.statistics.agreement import batch_spread, seed_agreement
 from initbench.statistics.association import associations
 from initbench.statistics.cells import cells, table
 from initbench.statistics.cost import on_one_device
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ALL_VALUES, UNSATURATED = "all values", "without saturated values"
 NONE = Estimate(math.nan, math.nan, math.nan, 0)
 _PICKED = (1, 3)
-_SEVERAL = Gain(math.nan, math.nan, NONE, math.nan, [], 0, "the workloads have several metrics")
+_SEVERAL = Gain(math.nan, NONE, math.nan, [])  # the workloads have several metrics
 
 
 class ProbeResult(NamedTuple):
@@ -136,7 +136,7 @@ def probe_results(
                     chosen=chosen,
                     gain=added,
                     divergence=predict_divergence(x, diverged, parts=parts),
-                    agreement=mean_seed_agreement(seed_agreement(_with_values(trials, column, form), column)),
+                    agreement=seed_agreement(_with_values(trials, column, form), column),
                     spread=batch_spread(_batches(records, column, form)),
                     seconds=_seconds(records, column),
                 )

@@ -66,18 +66,17 @@ class GoodRange(NamedTuple):
         return self.is_open_below or self.is_open_above
 
 
-def good_range(rates: ArrayLike, outcomes: ArrayLike, chance: float, share: float = GOOD_SHARE) -> GoodRange | None:
-    """Return the good rates: those around the best that lose at most a share of its gain over chance.
+def good_range(rates: ArrayLike, outcomes: ArrayLike, chance: float) -> GoodRange | None:
+    """Return the good rates: those around the best that lose at most `GOOD_SHARE` of its gain over chance.
 
     With lower as better, e* the best outcome and c chance, a rate is good if its outcome is at most
-    e* + share · (c - e*). The range extends from the best rate to both sides as long as all rates tried are good: it is
-    known only up to their spacing.
+    e* + `GOOD_SHARE` · (c - e*). The range extends from the best rate to both sides as long as all rates tried are
+    good: it is known only up to their spacing.
 
     Args:
         rates: shape (n,), positive, in any order.
         outcomes: shape (n,), outcome of each rate, lower is better, +∞ if it diverged.
         chance: in the same direction; NaN if unknown.
-        share: share of the gain.
 
     Returns:
         None if chance is unknown, or the best is no better than chance.
@@ -88,7 +87,7 @@ def good_range(rates: ArrayLike, outcomes: ArrayLike, chance: float, share: floa
     if not len(x) or math.isnan(chance) or not e.min() < chance:
         return None
     best = int(np.argmin(e))
-    is_good = e <= e[best] + share * (chance - e[best])
+    is_good = e <= e[best] + GOOD_SHARE * (chance - e[best])
     low = high = best
     while low > 0 and is_good[low - 1]:
         low -= 1

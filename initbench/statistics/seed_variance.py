@@ -208,8 +208,7 @@ def pvalue(mean: ArrayLike, variance: ArrayLike, seeds: ArrayLike, of: SeedVaria
         for s2, freedom in conditions(variance, n, of):
             t = np.abs(mu) / np.sqrt(s2 / n)
             largest = np.fmax(largest, np.where(s2 > 0, 2 * special.stdtr(freedom, -t), math.nan))
-    decided: Array = np.where(np.isnan(largest), 1.0, largest)
-    return decided
+    return np.where(np.isnan(largest), 1.0, largest)
 
 
 def difference_estimate(differences: ArrayLike, of: SeedVariance | None = None, comparisons: int = 1) -> Estimate:
@@ -266,8 +265,7 @@ def _mean(values: Array, known: Flags) -> Array:
 def _over_suite(ratio: Array, freedom: Array) -> Array:
     """Return the mean of the workloads' variances, each in its own unit, weighted by degrees of freedom."""
     weight = np.where(np.isnan(ratio), 0.0, freedom)
-    mean: Array = (np.nan_to_num(ratio) * weight).sum(axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
-    return mean
+    return (np.nan_to_num(ratio) * weight).sum(axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
 
 
 def _prior_freedom(variance: Array, d: Array, known: Flags, treatments: Array) -> Array:
@@ -283,8 +281,7 @@ def _prior_freedom(variance: Array, d: Array, known: Flags, treatments: Array) -
     trigamma = special.polygamma(1, np.arange(1, d.max(initial=1) + 1) / 2)[d - 1]  # of d / 2; slow for each pair
     by_chance = np.where(known, trigamma, 0.0).sum(axis=(-2, -1)) / np.maximum(pairs, 1)
     freedom = 2 * _inverse_trigamma(careful - by_chance)
-    prior: Array = np.where(independent > 0, np.minimum(freedom, _MOST_FREEDOM), 0.0)
-    return prior
+    return np.where(independent > 0, np.minimum(freedom, _MOST_FREEDOM), 0.0)
 
 
 def _inverse_trigamma(value: Array) -> Array:
@@ -295,5 +292,4 @@ def _inverse_trigamma(value: Array) -> Array:
     for _ in range(50):
         trigamma = special.polygamma(1, x)
         x = x + trigamma * (1 - trigamma / y) / special.polygamma(2, x)
-    inverse: Array = np.where(is_positive, x, math.inf)
-    return inverse
+    return np.where(is_positive, x, math.inf)

@@ -19,7 +19,7 @@ SMALLEST = 2  # workloads, treatments and seeds
 
 
 class VarianceSplit(NamedTuple):
-    """Shares of the variance; they sum to 1.
+    """Shares of the variance; they sum to 1, or are NaN if there is no split.
 
     Attributes:
         treatment: good or bad on all workloads alike.
@@ -28,7 +28,6 @@ class VarianceSplit(NamedTuple):
         seed: replicates of one cell.
         of_ranks: whether it splits the trials' ranks among all, as if one diverged, and not the outcome.
         shape: numbers of workloads, treatments and seeds that were used.
-        reason: why there is no split, otherwise empty.
     """
 
     treatment: float
@@ -37,11 +36,10 @@ class VarianceSplit(NamedTuple):
     seed: float
     of_ranks: bool
     shape: tuple[int, int, int]
-    reason: str
 
     @property
     def is_known(self) -> bool:
-        return not self.reason
+        return not math.isnan(self.treatment)
 
     @property
     def is_too_small(self) -> bool:
@@ -69,8 +67,7 @@ def split_variance(trials: pd.DataFrame) -> VarianceSplit:
     wide = wide.dropna(axis="columns")
     shape = (cells.shape[0], cells.shape[1], wide.shape[1])
     if min(shape) < SMALLEST:
-        reason = "a split takes 2 workloads, 2 treatments and 2 seeds; complete are {}, {} and {}".format(*shape)
-        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape, reason)
+        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape)
     keys = [(workload, treatment) for workload in cells.index for treatment in cells.columns]
     outcomes = wide.reindex(keys).to_numpy(dtype=float).reshape(shape)
     diverged = bool(np.isinf(outcomes).any())
@@ -78,9 +75,9 @@ def split_variance(trials: pd.DataFrame) -> VarianceSplit:
     parts = variance_components(values)
     total = parts.sum()
     if np.ptp(values) == 0:  # rounding may leave a variance of equal values
-        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape, "all outcomes are equal")
+        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape)
     treatment, workload, interaction, seed = (parts / total).tolist()
-    return VarianceSplit(treatment, workload, interaction, seed, diverged, shape, "")
+    return VarianceSplit(treatment, workload, interaction, seed, diverged, shape)
 
 
 def variance_components(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -83,8 +83,8 @@ def locked_branch(model: nn.Module, inputs: Any, structure: Structure) -> list[s
 def in_words(locked: Sequence[str]) -> str:
     others = f" and {len(locked) - 1} more" if len(locked) > 1 else ""
     return (
-        f"{locked[0]}{others} would stay 0 whatever the training, because the gradient is exactly 0: what it "
-        "multiplies or another factor is also 0, or an activation behind it has the slope 0 there"
+        f"{locked[0]}{others} would stay 0 however long it is trained, because the gradient is exactly 0: what it "
+        "multiplies or another factor is also 0, or a later activation has slope 0 there"
     )
 
 

@@ -20,7 +20,7 @@ from initbench.structure.layer import Layer, find_layers, layer_of
 from initbench.structure.positions import find_positions, set_aside_relative_positions
 from initbench.structure.recording import record_run
 from initbench.structure.residual import ResidualBranch, residual_branches
-from initbench.structure.run_graph import Node, RunGraph
+from initbench.structure.run_graph import Node, RunGraph, walk
 
 _SIDES = (32, 224)
 _TOKENS = 2
@@ -67,21 +67,9 @@ def find_heads(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[tuple[s
 
     They are in the order in which they run; if there are none, the second value is the reason.
     """
-    heads: set[Node] = set()
-    seen: set[Node] = set()
-    sums: list[Node] = []
-    pending = list(graph.outputs)
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node in shortcuts:
-            sums.append(node)
-        elif node.steps:
-            heads.add(node)
-        else:
-            pending += node.signals
+    reached = list(walk(graph.outputs, lambda node: [] if node in shortcuts or node.steps else node.signals))
+    sums = [node for node in reached if node in shortcuts]
+    heads = [node for node in reached if node.steps and node not in shortcuts]
     names = [name for node in sorted(heads, key=lambda node: node.index) for name in node.last_layers]
     if names:
         return tuple(dict.fromkeys(names)), None
@@ -256,7 +244,7 @@ def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
     unknown = {"heads": no_heads, "attention": other_attention}
     if graph.unseen:
         module, parameters = next(iter(graph.unseen.items()))
-        reason = f"code that does not show itself runs in {module or 'the model'}, which has {parameters[0]}"
+        reason = f"code that the recorder cannot see runs in {module or 'the model'}, which has {parameters[0]}"
         unknown = dict.fromkeys(("layers", "branches", "heads", "attention"), reason)
     return Structure(
         tuple(find_layers(graph)),

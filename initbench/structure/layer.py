@@ -56,8 +56,8 @@ class Weights:
         if function in RECURRENT:
             used = [node for node in dict.fromkeys(arguments.values()) if any(map(self.is_matrix, node.parameters))]
             return tuple(use for node in used for use in self._layers(node, "recurrent", stack, 0))
-        if function.lstrip("_") in MATRIX_PRODUCTS:
-            operands = [arguments[key] for key in MATRIX_PRODUCTS[function.lstrip("_")] if key in arguments]
+        if function in MATRIX_PRODUCTS:
+            operands = [arguments[key] for key in MATRIX_PRODUCTS[function] if key in arguments]
             weights = [node for node in operands if node.parameters]
             if len(weights) == 1 and any(node.from_input for node in operands):
                 return tuple(self._layers(weights[0], "linear", stack, 0))

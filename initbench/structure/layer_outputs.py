@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from initbench.models.calls import removed
 from initbench.structure.find import Structure
 from initbench.structure.run_graph import tensors_in
 
@@ -43,11 +44,8 @@ def recorded(layers: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
         return hook
 
     hooks = [module.register_forward_hook(note(name)) for name, module in layers.items()]
-    try:
+    with removed(hooks):
         yield outputs
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def root_mean_square(tensor: Tensor) -> float:

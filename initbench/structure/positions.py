@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from torch import nn
 
 from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, MATRIX_PRODUCTS, MOVES
-from initbench.structure.run_graph import Node, RunGraph
+from initbench.structure.run_graph import Node, RunGraph, walk
 
 _PASSED = {
     *[*MOVES, *FACTORS, *ADDITIONS, "div"],
@@ -29,12 +29,12 @@ def set_aside_relative_positions(graph: RunGraph) -> None:
 
 
 def is_matrix_product(node: Node) -> bool:
-    return node.function.lstrip("_") in MATRIX_PRODUCTS
+    return node.function in MATRIX_PRODUCTS
 
 
 def factors(node: Node) -> list[Node]:
     """Return the two factors of a product of two results; empty for any other node."""
-    keys = () if node.layers else MATRIX_PRODUCTS.get(node.function.lstrip("_"), ())
+    keys = () if node.layers else MATRIX_PRODUCTS.get(node.function, ())
     operands = [factor for factor in node.at(keys) if factor.from_input]
     return operands if len(operands) == 2 else []
 
@@ -66,15 +66,8 @@ def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> 
 
 def is_score(node: Node) -> bool:
     """Return whether a node is a product of two results, or computed from one as scores are."""
-    pending, seen = [node], {node}
-    while pending:
-        current = pending.pop()
-        if factors(current):
-            return True
-        if current.function in _PASSED:
-            pending += [source for source in current.signals if source not in seen]
-            seen.update(current.signals)
-    return False
+    before = walk([node], lambda current: current.signals if current.function in _PASSED else [])
+    return any(factors(current) for current in before)
 
 
 def find_positions(graph: RunGraph, model: nn.Module, shortcuts: Mapping[Node, Node]) -> tuple[str, ...]:
@@ -85,18 +78,9 @@ def find_positions(graph: RunGraph, model: nn.Module, shortcuts: Mapping[Node, N
     starts one.
     """
     names: set[str] = set()
-    seen: set[Node] = set()
-    pending = list(graph.outputs)
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node in shortcuts:
-            pending.append(shortcuts[node])
-            continue
-        pending += node.signals
-        if node.function in ADDITIONS and len(node.signals) == 1 and not is_score(node.signals[0]):
+    for node in walk(graph.outputs, lambda node: [shortcuts[node]] if node in shortcuts else node.signals):
+        is_addition = node.function in ADDITIONS and node not in shortcuts
+        if is_addition and len(node.signals) == 1 and not is_score(node.signals[0]):
             names.update(name for source in node.sources for name in source.parameters)
     return tuple(name for name, parameter in model.named_parameters() if name in names and _varies(parameter))
 

@@ -180,7 +180,8 @@ class Search:
             points.setdefault(_canonical(point), point)
             if len(points) == self.tries:
                 return list(points.values())
-        problem = f"are more than {trial.initializer.name} has different values; give it more values, or fewer tries"
+        name = trial.initializer.name
+        problem = f"exceeds the number of distinct values of {name}; give it more values, or fewer tries"
         raise self.document.error(("tune", "tries"), problem)
 
     def _written(self, trial: TrialSpec, of: Range) -> Any:

@@ -17,10 +17,6 @@ from initbench.registry import register_task
 from initbench.tasks.task import Task, check_logits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
-
     from initbench.data.dataset import Dataset
     from initbench.models.batches import Batch
 

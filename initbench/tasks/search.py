@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from initbench.arguments import check_count
+from initbench.arguments import check_counts
 from initbench.errors import ArgumentError
 from initbench.inputs import END, PAD
 from initbench.models.calls import tensor_of
@@ -138,7 +138,7 @@ def beam_search(
     Raises:
         ArgumentError: `beam` is below 1.
     """
-    check_count("beam", beam)
+    check_counts(beam=beam)
     device = source.device
     finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     sentences = torch.arange(len(source), device=device)  # those in the batch

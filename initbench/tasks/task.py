@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,12 +17,7 @@ from initbench.metric import Metric
 from initbench.registry import TASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from torch import Tensor, nn
-
     from initbench.data.dataset import Dataset, Samples
-    from initbench.metric import Metric
     from initbench.models.batches import Batch
 
 
@@ -134,8 +129,8 @@ class Task(ABC):
     def final(self, model: nn.Module, samples: Samples) -> dict[str, float]:
         """Return the `final_metrics` by name, without those that are not defined on these samples.
 
-        This is called once, after the last step of a training that did not diverge, and its time is no training time.
-        Nothing is chosen by these metrics: no learning rate, no epoch.
+        This is called once, after the last step of a training that did not diverge; its time does not count as
+        training time. These metrics select nothing, neither a learning rate nor an epoch.
 
         Args:
             model: the trained model, in evaluation mode.

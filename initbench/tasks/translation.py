@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from initbench.errors import ArgumentError
@@ -21,10 +21,6 @@ from initbench.tasks.search import beam_search, longest_targets, sequence_model
 from initbench.tasks.task import Task, check_logits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from torch import Tensor, nn
-
     from initbench.data.dataset import Dataset, Samples
     from initbench.models.batches import Batch
 
@@ -171,7 +167,7 @@ class Translation(Task):
         2 to L, so that batches have padding as real ones do.
 
         Raises:
-            ArgumentError: a vocabulary has no token beside `PAD` and `END`, or samples are no pairs of sentences.
+            ArgumentError: a vocabulary has no token beside `PAD` and `END`, or samples are not pairs of sentences.
         """
         least = min(inputs.vocabulary or 0, outputs)
         if not inputs.are_sentence_pairs or least <= _FIRST_TOKEN:

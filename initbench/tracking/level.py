@@ -46,13 +46,16 @@ class Level:
         if self._store is None:
             return None
         try:
-            store = f"{self._store.absolute()} {_stand(self._store)}"
-            lines = [f"{path.name} {_stand(path)} {json.dumps(labels.get(path.stem))}" for path in self._ledger.files()]
+            store = f"{self._store.absolute()} {_size_and_time(self._store)}"
+            lines = [
+                f"{path.name} {_size_and_time(path)} {json.dumps(labels.get(path.stem))}"
+                for path in self._ledger.files()
+            ]
         except OSError:
             return None
         return {"store": store, "trials": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
 
 
-def _stand(path: Path) -> str:
+def _size_and_time(path: Path) -> str:
     stat = path.stat()
     return f"{stat.st_size} {stat.st_mtime_ns}"

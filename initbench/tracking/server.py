@@ -111,7 +111,7 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], address: str, uri: str
             time.sleep(0.1)
     log.seek(0)
     last = [line.strip() for line in log if line.strip()][-1:]
-    raise InitbenchError(f"MLflow's server did not start on {uri}: {''.join(last) or 'it says nothing'}")
+    raise InitbenchError(f"MLflow's server did not start on {uri}: {''.join(last) or 'it printed nothing'}")
 
 
 def _experiment_url(address: str, name: str) -> str:

@@ -77,7 +77,7 @@ class TrackingThread:
             self._thread.join(timeout)
         problems = list(dict.fromkeys(self._errors))
         if self._thread.is_alive():
-            problems.append(f"MLflow at {shown_uri(self._uri)} has answered nothing for {timeout:g} seconds")
+            problems.append(f"MLflow at {shown_uri(self._uri)} has not responded for {timeout:g} seconds")
         if not problems:
             return []
         return [f"{_first(problems)}; the ledger is complete, MLflow is not; {self._repair()}"]

@@ -102,7 +102,7 @@ def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> 
     kept, current = state["optimizer"], run.optimizer.state_dict()
     rates = [group["lr"] for group in kept["param_groups"]]
     if not all(isinstance(rate, float | int) and math.isfinite(rate) for rate in rates):
-        raise ValueError("a learning rate is no number")
+        raise ValueError("a learning rate is not a number")
     if [group | {"lr": None} for group in kept["param_groups"]] != [g | {"lr": None} for g in current["param_groups"]]:
         raise ValueError("other parameter groups")
     position = {"last_epoch": steps, "_step_count": steps + 1, "_last_lr": rates}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +18,8 @@ from initbench.training.checkpointing import checkpointed_blocks
 from initbench.training.optimizer import Multipliers
 from initbench.training.precision import recipe_kernels
 from initbench.training.recipe import Recipe
-from initbench.training.refusals import ModelTraits, check_sentences, refusals
+from initbench.training.refusals import ModelTraits, check_sentences, data_refusal, model_refusal
 from initbench.training.run import Checkpoints, DivergedError, Entry, EvaluatedSplit, TrainingRun
-
-OnEpoch = Callable[[int, int, Entry], None]
 
 
 @dataclass(frozen=True)
@@ -53,10 +51,8 @@ def train(
     recipe: Recipe,
     seed: int,
     *,
-    learning_rate_multipliers: Mapping[str, float] | None = None,
-    weight_decay_multipliers: Mapping[str, float] | None = None,
-    epsilon_multipliers: Mapping[str, float] | None = None,
-    on_epoch: OnEpoch | None = None,
+    declared: Multipliers | None = None,
+    on_epoch: Callable[[int, int], None] | None = None,
     evaluate_on: EvaluatedSplit = "test",
     checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
@@ -77,12 +73,10 @@ def train(
         dataset: its three splits, and its task.
         recipe: how to train.
         seed: the trial's seed, for data order, augmentation and dropout.
-        learning_rate_multipliers: by parameter name, as declared by the initializer; None for none. The recipe's
-            multipliers for roles take precedence, see `initbench.training.optimizer`.
-        weight_decay_multipliers: the same for the weight decay.
-        epsilon_multipliers: the same for ε of Adam and AdamW, which is 1e-8.
-        on_epoch: called after each epoch, even if it is cut short, with the epochs begun so far, the total number of
-            epochs and the history entry.
+        declared: the initializer's multipliers; None for none. The recipe's multipliers for roles take precedence, see
+            `initbench.training.optimizer`.
+        on_epoch: called after each epoch, even if it is cut short, with the epochs begun so far and the total number of
+            epochs.
         evaluate_on: the split that is evaluated.
         checkpoints: where the run is kept and what it continues from; None to keep nothing.
 
@@ -90,12 +84,12 @@ def train(
         ArgumentError: a training sentence does not fit into a batch of ``batch_tokens``.
         CheckpointError: the checkpoint does not fit the run; model and streams must not be used afterwards.
         DataError: the split to evaluate on is empty.
-        InitbenchError: the recipe cannot train this model on this task (see `refusals`).
+        InitbenchError: the recipe cannot train this model on this task (see `initbench.training.refusals`).
     """
     if recipe.trains and not len(getattr(dataset, evaluate_on)):
         raise DataError(f"dataset {dataset.name} has no {evaluate_on} samples to evaluate on")
     task = find_task(dataset.task).on(dataset)
-    reason = refusals(recipe, task, dataset.inputs, ModelTraits.of(model))
+    reason = data_refusal(recipe, task, dataset.inputs) or model_refusal(recipe, ModelTraits.of(model))
     if reason is not None:
         raise InitbenchError(reason)
     check_sentences(recipe, dataset.train)
@@ -105,9 +99,7 @@ def train(
         dataset=dataset,
         recipe=recipe,
         seed=seed,
-        multipliers=Multipliers(
-            learning_rate_multipliers or {}, weight_decay_multipliers or {}, epsilon_multipliers or {}
-        ),
+        multipliers=declared or Multipliers(),
         evaluate_on=evaluate_on,
     )
     diverged_at = None

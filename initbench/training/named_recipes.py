@@ -45,7 +45,7 @@ class NamedRecipes:
     def register(self, recipe: NamedRecipe) -> None:
         name, taken = recipe.name, self._registered.get(recipe.name)
         if not name or any(c.isspace() or c in "[](),=" for c in name):
-            raise InitbenchError(f"recipe {name!r}: a name has no spaces, brackets, commas or '='")
+            raise InitbenchError(f"recipe {name!r}: a name must not contain spaces, brackets, commas or '='")
         # A module may be reloaded, and a notebook cell run again.
         if name in self.builtins or (taken is not None and taken.origin != recipe.origin):
             owner = "initbench" if taken is None or name in self.builtins else plugins.origin(taken.origin)

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -25,6 +25,12 @@ class Multipliers:
     learning_rate: Mapping[str, float] = field(default_factory=dict)
     weight_decay: Mapping[str, float] = field(default_factory=dict)
     epsilon: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, initialization: Mapping[str, Any]) -> Self:
+        """Return the multipliers that a trial record's ``initialization`` declares."""
+        names = ("learning_rate_multipliers", "weight_decay_multipliers", "epsilon_multipliers")
+        return cls(*(initialization.get(name, {}) for name in names))
 
 
 def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:

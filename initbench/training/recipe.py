@@ -220,7 +220,7 @@ class Recipe(BaseModel):
         if self.shift_steps and self.schedule != "inverse_square_root":
             raise ArgumentError(f"is for schedule: inverse_square_root, not {self.schedule}", "shift_steps")
         if self.shift_steps and warm:
-            raise ArgumentError("is for a schedule without warm-up; give one of them", "shift_steps")
+            raise ArgumentError("cannot be combined with a warm-up; give one of them", "shift_steps")
         return self
 
     @model_validator(mode="after")
@@ -277,9 +277,7 @@ class Recipe(BaseModel):
             )
         for role, decay in (self.weight_decays.named if self.weight_decays is not None else {}).items():
             if decay == self.weight_decay:
-                raise ArgumentError(
-                    f"has the weight_decay of all, {decay:g}, for {role}; leave it out", "weight_decays"
-                )
+                raise ArgumentError(f"repeats weight_decay, {decay:g}, for {role}; leave it out", "weight_decays")
         for name, switch, needed in (
             ("momentum", "optimizer", ("sgd", "signsgd")),
             ("betas", "optimizer", ("adam", "adamw")),

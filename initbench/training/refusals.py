@@ -59,8 +59,8 @@ def model_refusal(recipe: Recipe, model: ModelTraits) -> str | None:
         return "activation_checkpointing needs blocks, modules of layers in an nn.Sequential or nn.ModuleList"
     if recipe.accumulate > 1 and recipe.batch_norm == "whole_batch" and model.has_batch_norm:
         return (
-            "accumulate takes the statistics of BatchNorm over micro-batches, which is another training: "
-            "write batch_norm: micro_batch if it is meant"
+            "accumulate takes the statistics of BatchNorm over micro-batches, which changes the training; "
+            "write batch_norm: micro_batch if that is intended"
         )
     return None
 
@@ -80,11 +80,6 @@ def multiplier_refusal(recipe: Recipe) -> str | None:
     if recipe.optimizer == "adam" and recipe.weight_decay:
         return "weight_decay of adam is scaled with the gradient, so the method does not cover it; use adamw"
     return None
-
-
-def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
-    """Return why a recipe cannot train a model on a task, in one line that begins with the field; None if it can."""
-    return data_refusal(recipe, task, inputs) or model_refusal(recipe, model)
 
 
 def check_sentences(recipe: Recipe, split: Samples) -> None:

@@ -184,7 +184,7 @@ class TrainingRun:
         self.sums: dict[str, float] = {}
         self.epoch_samples = 0
 
-    def train(self, on_epoch: Callable[[int, int, Entry], None] | None, checkpoints: Checkpoints | None = None) -> None:
+    def train(self, on_epoch: Callable[[int, int], None] | None, checkpoints: Checkpoints | None = None) -> None:
         """Train to the end, or until a loss is not finite; a restored run continues where it was."""
         self.model.train()
         if not self.recipe.trains:
@@ -195,7 +195,7 @@ class TrainingRun:
             epoch = self.steps // len(self.batches) + 1
             self.train_epoch(epoch, checkpoints)
             if on_epoch is not None:
-                on_epoch(epoch, self.schedule.epochs, dict(self.history[-1]))
+                on_epoch(epoch, self.schedule.epochs)
         if self.evaluate_on == "test" and len(self.dataset.validation):
             self.validation = self.evaluate("validation")[self.task.primary.name]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from initbench.cli import main
 from initbench.cli.card import Docstring, card, parse
+from initbench.cli.command_line import main
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, REGISTRIES, SCHEMES
 from initbench.suite.load import load_suite
 from initbench.training.named_recipes import RECIPES

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 
 MODELS = """
 from torch import nn

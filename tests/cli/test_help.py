@@ -3,7 +3,7 @@
 import sys
 
 import initbench
-from initbench.cli import app, main
+from initbench.cli.command_line import app, main
 
 
 def run(capsys, monkeypatch, *arguments):

@@ -9,7 +9,7 @@ import pytest
 
 import initbench
 from initbench.cli import list as listing
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.registry import ARCHITECTURES, INITIALIZERS, PROBES, REGISTRIES
 from initbench.training.named_recipes import RECIPES
 
@@ -55,7 +55,7 @@ def test_nothing_but_the_standard_library_is_imported_to_evaluate_a_name():
 
 def test_it_loads_nothing_heavy():
     check = (
-        "import sys\nfrom initbench.cli import main\nsys.argv = ['initbench', 'list']\nmain()\n"
+        "import sys\nfrom initbench.cli.command_line import main\nsys.argv = ['initbench', 'list']\nmain()\n"
         "print([m for m in ('torch', 'timm', 'ray', 'mlflow', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 import initbench
-from initbench.cli import main
+from initbench.cli.command_line import main
 
 FILES = {
     ".gitignore",

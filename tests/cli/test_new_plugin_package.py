@@ -14,7 +14,7 @@ import pytest
 from environments import install, virtual_environment
 
 import initbench
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.ledger import Ledger
 from initbench.testing.kit import PROPERTIES
 

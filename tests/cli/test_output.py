@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 from short_run import SUITE, TRIALS, command, environment
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.cli.console import VisibleConsole
 from initbench.cli.output import OutputStream, say_json
 from initbench.cli.progress import Display

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ledgers import ERROR, KAIMING, REGRESSION, make_record, make_scored, make_spec, task_of
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.cli.power import power_sentences
 from initbench.ledger import Ledger
 from initbench.metric import Metric

@@ -8,7 +8,7 @@ import sys
 import pytest
 from ledgers import DELTA_1, KAIMING, make_record, make_spec, write_ledger
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.reporting.page.markdown import MARK
 from initbench.reporting.questions.overview import overview
 from initbench.reporting.results import read_results

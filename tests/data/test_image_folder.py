@@ -258,11 +258,11 @@ class TestReading:
         assert len(load(root, in_memory=False, workers=0, train_size=18).train) == 18
 
     def test_on_another_device_the_samples_are_sent_there(self, root):
-        split = load(root, in_memory=True).to("meta").train
+        split = load(root, in_memory=True).splits.to("meta").train
         inputs, targets = split.take(torch.tensor([0], device="meta"))
         assert inputs.is_meta
         assert targets.is_meta
-        streamed = load(root, in_memory=False).to("meta").train
+        streamed = load(root, in_memory=False).splits.to("meta").train
         assert (streamed.device.type, streamed.index_device.type) == ("meta", "cpu")
         assert streamed.take(torch.tensor([0]))[0].is_meta
 

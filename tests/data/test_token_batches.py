@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from initbench.data.augmentation import Augmentation
-from initbench.data.batches import TrainingBatches, endless_batches
+from initbench.data.batches import TrainingBatches, endless_batches, token_batches
 from initbench.data.sentence_pairs import SentencePairs
-from initbench.data.token_batches import token_batches
 from initbench.inputs import END, PAD
 from initbench.randomness import generator
 

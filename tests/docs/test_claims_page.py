@@ -25,7 +25,7 @@ from planted import planted
 from ruamel.yaml import YAML
 from typer.main import get_command
 
-from initbench.cli import app
+from initbench.cli.command_line import app
 from initbench.cli.request import read_request
 from initbench.ledger import Ledger
 

@@ -108,7 +108,7 @@ def test_a_node_takes_trials_again_once_what_failed_there_failed_elsewhere_too()
 
 
 class TestGpus:
-    """Of one node with several GPUs, which Ray lends without a choice."""
+    """Of one node with several GPUs, which Ray assigns without a choice."""
 
     def fail(self, attempts, trials, location, nodes):
         for trial in trials:

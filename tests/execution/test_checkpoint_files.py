@@ -246,7 +246,7 @@ MADE_UP = [
     (optimizer(without_a_moment), "it does not fit the trial: ValueError: other moments"),
     (optimizer(moments_of_another_shape), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
     (optimizer(moments_without_numbers), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
-    (optimizer(rate_that_is_a_text), "it does not fit the trial: ValueError: a learning rate is no number"),
+    (optimizer(rate_that_is_a_text), "it does not fit the trial: ValueError: a learning rate is not a number"),
     (optimizer(other_groups), "it does not fit the trial: ValueError: other parameter groups"),
     (scheduler_elsewhere, "it does not fit the trial: ValueError: the position of the scheduler"),
     (batches_without_end, "it does not fit the trial: ValueError: the batches that were taken"),
@@ -376,7 +376,7 @@ def of_another_machine(kept, _):
 def absent(kept, _):
     Path(kept.folder, MARK_FILE).unlink()
     Path(kept.folder).rmdir()
-    return f"does not reach the driver's {kept.folder}"
+    return f"cannot see the driver's folder {kept.folder}"
 
 
 def read_only(kept, monkeypatch):

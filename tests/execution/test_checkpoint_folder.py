@@ -9,7 +9,7 @@ import pytest
 from interrupted import contents, precious
 from operations import NoTracking
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.errors import SuiteError
 from initbench.execution import trial
 from initbench.execution.checkpoint_folder import checkpoint_bytes, largest_checkpoint, sentence

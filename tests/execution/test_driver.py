@@ -9,7 +9,7 @@ import operations
 import pytest
 from operations import Told
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.errors import DataError, LedgerError, SuiteError
 from initbench.execution import preflight
 from initbench.execution.driver import run_suite

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from initbench import plugins
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.cli.progress import Display
 from initbench.errors import InitbenchError
 from initbench.execution.driver import run_suite

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 
 FOLDERS = int(os.environ.get("INITBENCH_FUZZ_FOLDERS", "60"))
 FIRST = int(os.environ.get("INITBENCH_FUZZ_FIRST", "0"))

@@ -47,7 +47,7 @@ def test_a_gpu_that_torch_does_not_see_is_told_in_one_line_before_the_first_tria
     driver = start(*command, cwd=tmp_path)
     out, err = driver.communicate(timeout=300)
     assert (driver.returncode, out) == (2, "")
-    assert err.startswith("initbench: no trial can run on node head: Ray lends a GPU there that PyTorch cannot use: ")
+    assert err.startswith("initbench: no trial can run on node head: Ray assigns a GPU there that PyTorch cannot use: ")
     assert err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from ledgers import make_record, write_ledger
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.cli.pilot import LONGER, SHORT, pilot, pilot_sentences, plan_pilot
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger

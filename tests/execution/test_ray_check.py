@@ -37,9 +37,9 @@ def trials(tmp_path):
 
 def test_nodes_that_cannot_run_a_trial_are_set_aside_with_a_note(problems, trials):
     told = Told()
-    problems["b"] = "Ray lends a GPU there that PyTorch cannot use: no driver"
+    problems["b"] = "Ray assigns a GPU there that PyTorch cannot use: no driver"
     assert ray_check.unusable_nodes(Job(trials, gpus=1.0), NODES, told, lambda: None) == {NODES[1].id}
-    assert told.notes == ["node b is set aside: Ray lends a GPU there that PyTorch cannot use: no driver"]
+    assert told.notes == ["node b is set aside: Ray assigns a GPU there that PyTorch cannot use: no driver"]
 
 
 def test_if_no_node_can_the_first_reason_is_given(problems, trials):

@@ -7,7 +7,7 @@ import sys
 import pytest
 from operations import SUITE, executor, run, without_the_rest
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.cli.retry import _request
 from initbench.cli.status import lines
 from initbench.errors import InitbenchError
@@ -143,7 +143,8 @@ def test_what_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
 def test_status_needs_neither_torch_nor_ray(tmp_path):
     run(tmp_path, executor())
     script = (
-        "import sys\nfrom initbench.cli import main\nsys.argv = ['initbench', 'status', sys.argv[1]]\nmain()\n"
+        "import sys\nfrom initbench.cli.command_line import main\n"
+        "sys.argv = ['initbench', 'status', sys.argv[1]]\nmain()\n"
         "assert not {'torch', 'ray', 'mlflow', 'pandas'} & set(sys.modules)"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "runs/small")]
@@ -213,7 +214,9 @@ def test_a_plug_in_that_a_folder_names_is_not_run_because_it_does(tmp_path):
 def test_a_folder_that_does_not_say_how_it_was_run_is_one_line(tmp_path):
     run(tmp_path, executor(fails={1}))
     (tmp_path / "runs/small/plan.json").unlink()
-    with pytest.raises(InitbenchError, match="has no note of how it was run; use initbench run SUITE"):
+    with pytest.raises(
+        InitbenchError, match=r"has no stored request \(plan.json or suite.yaml\); use initbench run SUITE"
+    ):
         _request(tmp_path / "runs/small", None, None, failed=True)
 
 

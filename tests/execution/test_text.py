@@ -7,7 +7,7 @@ import sys
 import pytest
 from language_models import bigram
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.comparing.metrics import training_key
 from initbench.data import load_dataset
 from initbench.execution.trial import run_trial

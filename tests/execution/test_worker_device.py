@@ -10,7 +10,7 @@ from initbench.data import load_dataset
 from initbench.execution import trial_child, worker_device
 from initbench.execution.environment import differences
 from initbench.execution.failure import ran_out_of_memory
-from initbench.execution.messages import Outcome
+from initbench.execution.processes import Outcome
 from initbench.execution.trial_process import TrialProcess
 from initbench.ledger import TrialRecord
 

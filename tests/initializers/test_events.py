@@ -43,9 +43,9 @@ WORDS = [
     (left("frozen"), "untouched: frozen"),
     (
         left("not_called", layer="fc"),
-        "not scaled: a function is given it, so that the outputs of fc alone are not seen",
+        "not scaled: it is passed directly to a function, so the outputs of fc alone cannot be observed",
     ),
-    (left("not_run", layer="fc"), "untouched: fc puts out nothing in the forward pass"),
+    (left("not_run", layer="fc"), "untouched: fc does not run in the forward pass"),
     (left("shared", layer="fc"), "not scaled for fc, which shares it"),
     (left("too small"), "untouched: too small"),
     (tied("a.weight"), "tied to a.weight"),

@@ -163,7 +163,7 @@ def test_experts_are_refused():
 def test_a_branch_of_one_layer_is_refused():
     model = nn.Sequential(Block(), Stream(a=Attention(), f=nn.Linear(16, 16)))
     with pytest.raises(
-        InitializationError, match=r"^gpt2: 1\.f\.weight is a residual branch by itself: it is unknown how many feed-"
+        InitializationError, match=r"^gpt2: 1\.f\.weight forms a residual branch on its own: it is unclear how many"
     ):
         blocks(model)
 

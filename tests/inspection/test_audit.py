@@ -93,7 +93,7 @@ def test_tensors_without_finite_entries_or_without_any():
 def test_complex_parameters_are_said_to_be_left_out():
     model = nn.Linear(20, 20)
     model.phase = nn.Parameter(torch.zeros(3, dtype=torch.complex64))
-    assert "not examined, because not real numbers: phase" in audit(model).notes
+    assert "not examined, because they are not real floating-point tensors: phase" in audit(model).notes
 
 
 def test_calls_are_watched_only_while_a_model_is_built():

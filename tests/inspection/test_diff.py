@@ -267,7 +267,7 @@ def test_the_smallest_factor_that_is_seen(plain):
     t = student.ppf(1 - 0.05 / difference.tests / 2, 8) + student.ppf(0.95, 8)
     assert bias.a == "head.bias"
     assert math.exp(t * least) <= bias.visible_factor <= math.exp(2 * t * least)
-    assert "head bias, 1 tensor: too small to see std × less than" in str(difference)
+    assert "head bias, 1 tensor: too small to detect a change of the std by a factor below" in str(difference)
 
 
 def test_it_reads_files_and_builds_models(tmp_path, monkeypatch, plain):

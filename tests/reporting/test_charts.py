@@ -34,7 +34,7 @@ def trial(treatment="kaiming", seed=1, outcome=0.5, quotient=1.0, *, saturated=F
 def panels_of(trials, metric=ERROR, against=None):
     frame = pd.DataFrame(trials)
     metrics = dict.fromkeys(frame["workload"], metric)
-    return scatter_panels(frame, metrics, colours(frame["treatment"]), against)
+    return scatter_panels(frame, metrics, colours(frame["treatment"]), against or Against())
 
 
 def test_chart_marks_saturated_and_diverged_trials():

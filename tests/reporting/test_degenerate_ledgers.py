@@ -25,9 +25,9 @@ from ledgers import (
     task_of,
     write_ledger,
 )
+from made_page import render_html
 
 from initbench.errors import InitbenchError
-from initbench.reporting.page.html import render_html
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
@@ -108,7 +108,7 @@ def assert_readable(found):
 LEDGERS = {
     "one seed": (
         scored(KAIMING, [0.1]) + scored(DELTA_1, [0.2]),
-        ["Both initializers train plain-28", "1 seed is too few, at least 3 are needed"],
+        ["Both initializers train plain-28", "1 seed is too few; at least 3 are needed"],
         ["beats", "±"],
         {"workloads": "No difference was found", "variance": "1 seed"},
     ),

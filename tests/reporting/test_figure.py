@@ -14,8 +14,9 @@ from drawings import SVG, marks_of, parsed
 from initbench.errors import InitbenchError
 from initbench.reporting.charts.axis import axis
 from initbench.reporting.charts.figure import MARKER, Figure
-from initbench.reporting.charts.legend import Entry, legend_of
+from initbench.reporting.charts.legend import legend_of
 from initbench.reporting.charts.lines import lines
+from initbench.reporting.charts.style import PAGE_INK
 
 COLOURS = {"kaiming & co": "#0072b2", "metainit": "#d55e00"}
 NO_BAND = {"low": math.nan, "high": math.nan}
@@ -56,13 +57,14 @@ def test_equal_figures_have_equal_texts_however_they_are_drawn():
     assert figure().file() == figure().file()
 
 
-def test_key_is_the_legends_colours_and_one_that_is_given_stands():
-    assert figure().key == COLOURS
-    assert figure(labels=1).key == {"kaiming & co": "#0072b2"}
-    given = Figure("a", "A", "A.", figure().specification, key={"x": "#000000"})
-    assert given.key == {"x": "#000000"}
-    bare = Figure("a", "A", "A.", {**figure().specification, "usermeta": {}}, key={"x": "#000000"})
-    assert bare.legend == [Entry("x", "#000000")]
+def test_the_legend_has_the_colours_of_what_is_drawn():
+    def coloured(one):
+        return {entry.label: entry.colour for entry in one.legend if entry.colour != PAGE_INK}
+
+    assert coloured(figure()) == COLOURS
+    assert coloured(figure(labels=1)) == {"kaiming & co": "#0072b2"}
+    assert figure().legend == legend_of(figure().specification)
+    assert Figure("a", "A", "A.", {**figure().specification, "usermeta": {}}).legend == []
 
 
 def test_legend_tells_labels_apart_by_shape_and_train_from_test_by_dash():

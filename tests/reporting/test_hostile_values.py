@@ -10,7 +10,7 @@ import pytest
 from drawings import parsed
 from ledgers import DELTA_1, KAIMING, make_record, make_spec, write_ledger
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.ledger import Ledger
 from initbench.reporting.questions.overview import overview
 from initbench.reporting.report import write_report

@@ -11,7 +11,7 @@ from drawings import SVG, bands_of, drawn, lines_of, marks_of, parsed
 
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.legend import legend_of
-from initbench.reporting.charts.lines import layer_panel, tuning_panel, value_panel
+from initbench.reporting.charts.lines import layer_panel, value_panel
 from initbench.reporting.charts.style import HEIGHT
 
 COLOURS = {"kaiming": "#0072b2", "metainit": "#d55e00"}
@@ -159,12 +159,12 @@ def test_the_tuners_objective_falls_on_a_logarithmic_axis_with_a_band_over_seeds
             "value_median": start * 0.5**step,
             "value_smallest": start * 0.4**step,
             "value_largest": start * 0.6**step,
-            "quantity": "gradient quotient (GQ)",
         }
         for name, start in (("kaiming", 4.0), ("metainit", 2.0))
         for step in range(6)
     ]
-    drawing = drawn(tuning_panel(pd.DataFrame(rows), COLOURS))
+    titles = {"across": "steps of the tuner", "up": "gradient quotient (GQ)"}
+    drawing = drawn(value_panel(pd.DataFrame(rows), "step", colours=COLOURS, log_y=True, **titles))
     assert sorted(bands_of(drawing)) == sorted(COLOURS.values())
     for _, _, _, points in lines_of(drawing):
         falls = [b[1] - a[1] for a, b in itertools.pairwise(points)]

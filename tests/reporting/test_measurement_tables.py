@@ -56,7 +56,7 @@ def test_curves_and_layers_are_tabled_and_left_out_of_the_statistics_by_name(tmp
     write_ledger(tmp_path, records)
     remark, *_ = layers(results_of(records)).remarks
     assert remark == (
-        "Statistics take single numbers, and leave out signal_by_depth (1 curve; probe_curves.csv) and "
+        "Statistics use only single numbers and therefore leave out signal_by_depth (1 curve; probe_curves.csv) and "
         "gradient_norm.per_layer (1 set of values per layer; probe_layers.csv)."
     )
     text = write_report(tmp_path).page.read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def test_curves_and_layers_are_tabled_and_left_out_of_the_statistics_by_name(tmp
     # A report without them has neither the tables nor the sentence.
     write_ledger(tmp_path / "plain", cell([0.1]))
     text = write_report(tmp_path / "plain", tmp_path / "report").page.read_text(encoding="utf-8")
-    assert "Statistics take single numbers" not in text
+    assert "Statistics use only single numbers" not in text
     assert not (tmp_path / "report" / "probe_curves.csv").exists()
     assert not (tmp_path / "report" / "probe_layers.csv").exists()
 

@@ -304,7 +304,7 @@ def test_what_picking_by_a_probe_costs():
 
 
 def test_what_a_probe_adds_is_in_points_of_rank():
-    known = Gain(0.20, 0.15, Estimate(0.05, 0.02, 0.08, 5), 0.001, ["depth", "the initial loss"], 40, "")
+    known = Gain(0.20, Estimate(0.05, 0.02, 0.08, 5), 0.001, ["depth", "the initial loss"])
     found = adds(result_of(gain=known), 0.001, TERMS, "workload")
     assert found.text == (
         "Knowing GQ as well as depth and the initial loss brings the predicted rank 5.0 (2.0 to 8.0) points "

@@ -232,7 +232,7 @@ def test_failed_trials_are_shown_with_their_error(tmp_path):
     assert text.count("InitializationError: conv1.weight: zero norm</summary>") == 50
     assert text.count("<pre>Traceback\n  line 7</pre>") == 50
     assert "2 more failed" in text
-    assert "52 trials ended by an error" in text
+    assert "52 trials ended with an error" in text
     assert "52 failed" in words(text)  # in the line of facts
 
 

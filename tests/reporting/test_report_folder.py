@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ledgers import DELTA_1, KAIMING, make_record, make_spec, quickstart_records, write_ledger
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.errors import InitbenchError
 from initbench.reporting.manifest import MANIFEST, MARKER, written_files
 from initbench.reporting.report import write_report

@@ -14,7 +14,7 @@ import pytest
 from ledgers import KAIMING, METAINIT, WRN, make_measured, make_record, make_spec, write_ledger
 from reports import comparison, results_of, sentences_of, table_of
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError, LedgerError

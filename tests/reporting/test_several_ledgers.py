@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, PLAIN, WRN, make_record, make_spec, write_ledger
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.errors import InitbenchError
 from initbench.reporting.conditions import conditions, differing
 from initbench.reporting.frame import results_frame

@@ -14,7 +14,7 @@ from small_gpt import gpt, tokens
 
 import initbench
 from initbench.architectures.create import create_model
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.errors import ArgumentError, InitbenchError, SuiteError
 from initbench.ledger import Ledger
 from initbench.plugins import load_file, read_file
@@ -138,7 +138,7 @@ def test_what_it_refuses():
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_what_is_no_scheme():
-    with pytest.raises(InitbenchError, match="'standard': the name says that there is no scheme"):
+    with pytest.raises(InitbenchError, match="'standard': the name is reserved for \"no scheme\""):
         initbench.register_scheme("standard")
     initbench.register_scheme("forgets")(lambda model: None)
     with pytest.raises(InitbenchError, match=r"^scheme forgets must return a model, returned NoneType$"):

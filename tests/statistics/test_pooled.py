@@ -19,7 +19,6 @@ def test_equal_weights_make_hartung_knapp_students_interval_of_z():
     expected = (math.tanh(z.mean()), math.tanh(interval.low), math.tanh(interval.high), 4)
     assert pooled.rho == pytest.approx(expected)
     q = np.sum((z - z.mean()) ** 2) * 5 / 1.06
-    assert pooled.q == pytest.approx(q)
     assert pooled.i_squared == pytest.approx(max(0, 1 - 3 / q))
 
 
@@ -35,7 +34,6 @@ def test_unequal_workloads_and_heterogeneity_by_hand():
     # Paule and Mandel's τ² makes the generalized Q equal to its expectation.
     tau_squared = brentq(lambda t: generalized_q(t) - 2, 0, 100)
     assert pooled.tau_squared == pytest.approx(tau_squared, rel=1e-3)
-    assert pooled.q == pytest.approx(generalized_q(0))
     assert pooled.i_squared == pytest.approx(1 - 2 / generalized_q(0))
     w = 1 / (v + tau_squared)
     mean = np.sum(w * z) / np.sum(w)

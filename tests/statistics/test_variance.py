@@ -55,9 +55,8 @@ def test_gaps_are_left_out():
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 3), (3, 1, 3), (3, 4, 1)])
-def test_why_there_is_no_split(shape):
+def test_when_there_is_no_split(shape):
     split = split_variance(frame(np.random.default_rng(3).standard_normal(shape)))
-    assert split.reason == "a split takes 2 workloads, 2 treatments and 2 seeds; complete are {}, {} and {}".format(
-        *shape
-    )
-    assert split_variance(frame(np.ones((2, 2, 2)))).reason == "all outcomes are equal"
+    assert (split.is_known, split.is_too_small, split.shape) == (False, True, shape)
+    equal = split_variance(frame(np.ones((2, 2, 2))))
+    assert (equal.is_known, equal.is_too_small) == (False, False)

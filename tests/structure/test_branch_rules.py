@@ -232,7 +232,7 @@ def test_what_does_not_show_itself():
     assert [(branch.ends, branch.depth) for branch in found.branches] == [(("parts.1.2.0",), 2)]
     assert "branches" not in found.unknown
     found = find_structure(nn.Sequential(layers(1), Unseen(with_weight=True)), X)
-    reason = "code that does not show itself runs in 1, which has 1.linear.weight"
+    reason = "code that the recorder cannot see runs in 1, which has 1.linear.weight"
     assert found.unknown == dict.fromkeys(("layers", "branches", "heads", "attention"), reason)
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import initbench
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.errors import DataError, SuiteError
 from initbench.inputs import Inputs
 from initbench.registry import Description

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.data import cache
 from initbench.ledger import Ledger
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.suite.document import read
 from suites import VALID
 

@@ -210,7 +210,7 @@ def test_a_plug_in_file_brings_a_recipe_and_another_cannot_take_its_name():
     ("name", "fields", "message"),
     [
         ("fixup_cifar", {"epochs": 1}, "recipe 'fixup_cifar' is already registered by initbench"),
-        ("a b", {}, "recipe 'a b': a name has no spaces, brackets, commas or '='"),
+        ("a b", {}, "recipe 'a b': a name must not contain spaces, brackets, commas or '='"),
         ("mine", {"epoch": 1}, "recipe 'mine': epoch: is an unknown key (did you mean 'epochs'?)"),
         ("mine", {"lr": -1.0}, "recipe 'mine': lr: must be at least 0, got -1.0"),
         ("mine", {"milestones": [3]}, "recipe 'mine': milestones: are for schedule: step, not cosine"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ledgers import make_record
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.ledger import Ledger
 from initbench.suite.load import load_suite
 from suites import VALID, edited, plan_of

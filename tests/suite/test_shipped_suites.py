@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.execution import in_process
 from initbench.execution.trial import attempt_trial
 from initbench.ledger import Ledger

@@ -8,7 +8,7 @@ import torch
 from cases import LeastSquares
 
 import initbench
-from initbench.cli import main
+from initbench.cli.command_line import main
 from initbench.data import load_dataset
 from initbench.errors import InitbenchError
 from initbench.execution.trial import run_trial

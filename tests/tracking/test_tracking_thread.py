@@ -134,7 +134,7 @@ def test_close_gives_up_on_a_store_that_hangs(fake, tmp_path):
     begun = time.monotonic()
     [line] = thread.close(timeout=0.3)
     assert time.monotonic() - begun < 5
-    assert line.startswith("MLflow at http://me:***@host has answered nothing for 0.3 seconds; ")
+    assert line.startswith("MLflow at http://me:***@host has not responded for 0.3 seconds; ")
     assert fake.logged == []
 
 

@@ -11,7 +11,7 @@ from initbench.architectures.create import create_model
 from initbench.data.dataset import Dataset, Split, Splits
 from initbench.inputs import Inputs
 from initbench.training.loop import train
-from initbench.training.optimizer import make_optimizer
+from initbench.training.optimizer import Multipliers, make_optimizer
 from initbench.training.recipe import Recipe
 
 N, FEATURES, CLASSES = 24, 5, 3
@@ -43,7 +43,7 @@ def run(recipe, multipliers=None):
     model, dataset = problem()
     layer = model.classifier
     initial = [layer.weight.detach().clone(), layer.bias.detach().clone()]
-    result = train(model, dataset, recipe, 0, learning_rate_multipliers=multipliers)
+    result = train(model, dataset, recipe, 0, declared=Multipliers(multipliers or {}))
     assert not result.diverged
     return [layer.weight.detach(), layer.bias.detach()], initial, dataset.train, result
 

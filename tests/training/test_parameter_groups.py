@@ -123,11 +123,11 @@ def dataset():
     return Dataset("random", "classification", Inputs((1, 1, FEATURES)), CLASSES, Splits(split(N), split(4), split(4)))
 
 
-def trained(recipe, declared=None):
+def trained(recipe, multipliers=None):
     """The parameters after a training, and how they were before it."""
     model, data = network(), dataset()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    assert not train(model, data, recipe, 0, learning_rate_multipliers=declared).diverged
+    assert not train(model, data, recipe, 0, declared=Multipliers(multipliers or {})).diverged
     return {name: p.detach() for name, p in model.named_parameters()}, before, data.train
 
 
@@ -216,9 +216,7 @@ def test_weight_decay_and_epsilon_have_multipliers_by_name():
     factors = [{name: base**index for index, name in enumerate(names)} for base in (0.7, 1.3, 30.0)]
     model, data = network(), dataset()
     theta = {name: p.detach().clone() for name, p in model.named_parameters()}
-    declared = dict(zip(("learning_rate", "weight_decay", "epsilon"), factors, strict=True))
-    options = {f"{name}_multipliers": values for name, values in declared.items()}
-    assert not train(model, data, recipe, 0, **options).diverged
+    assert not train(model, data, recipe, 0, declared=Multipliers(*factors)).diverged
     first, second = ({name: torch.zeros_like(p) for name, p in theta.items()} for _ in range(2))
     for t in range(1, 4):
         for name, g in gradients(theta, data.train).items():
@@ -266,7 +264,7 @@ def test_without_roles_there_is_one_group_and_frozen_parameters_are_in_none():
         ({"lr_multipliers": {}}, "lr_multipliers", "must name a role"),
         ({"lr_multipliers": {"scale": 0.1}}, "lr_multipliers", "Extra inputs"),
         ({"weight_decays": {"norm": -1.0}}, "weight_decays", "greater than or equal to 0"),
-        ({"weight_decays": {"norm": 0}}, "weight_decays", "has the weight_decay of all, 0, for norm; leave it out"),
+        ({"weight_decays": {"norm": 0}}, "weight_decays", "repeats weight_decay, 0, for norm; leave it out"),
     ],
 )
 def test_what_is_refused_names_the_field(recipe, field, words):

@@ -15,7 +15,7 @@ from initbench.inputs import Inputs
 from initbench.tasks import find_task
 from initbench.training.loop import train
 from initbench.training.recipe import Recipe
-from initbench.training.refusals import ModelTraits, refusals
+from initbench.training.refusals import ModelTraits, data_refusal, model_refusal
 
 IMAGES, VECTORS, TOKENS = Inputs((3, 8, 8)), Inputs((8,)), Inputs((16,), vocabulary=50)
 ANY = ModelTraits(has_blocks=True, has_batch_norm=False)
@@ -30,7 +30,8 @@ class Plain(type(CLASSIFICATION)):
 
 
 def reason(recipe, task=CLASSIFICATION, inputs=IMAGES, model=ANY):
-    return refusals(Recipe(**recipe), task, inputs, model)
+    made = Recipe(**recipe)
+    return data_refusal(made, task, inputs) or model_refusal(made, model)
 
 
 @pytest.mark.parametrize("field", ["mixup", "label_smoothing"])

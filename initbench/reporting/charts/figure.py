@@ -41,7 +41,6 @@ class Figure:
         alt: the finding in whole sentences, for a reader who cannot see the drawing.
         specification: of Vega-Lite, as from `chart.chart`.
         note: the text below the title, may be empty.
-        key: label → colour; by default the colours of the specification's legend.
         subject: the workload or family of networks that it is about, as sentences name it; empty if it is about all.
     """
 
@@ -50,19 +49,15 @@ class Figure:
     alt: str
     specification: Mapping[str, Any] = field(repr=False)
     note: str = ""
-    key: Mapping[str, str] = field(default_factory=dict)
     subject: str = ""
 
     def __post_init__(self) -> None:
         self.rename(self.name)
-        if not self.key:
-            key = {entry.label: entry.colour for entry in self.legend if entry.colour != PAGE_INK}
-            object.__setattr__(self, "key", key)
 
     @cached_property
     def legend(self) -> list[Entry]:
         """The meaning of colours, shapes and kinds of lines; empty if it needs no legend."""
-        return legend_of(self.specification) or [Entry(label, colour) for label, colour in self.key.items()]
+        return legend_of(self.specification)
 
     def rename(self, name: str) -> None:
         """Give it another name, because another figure of a report has the same."""

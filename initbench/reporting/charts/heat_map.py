@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -12,12 +12,12 @@ import pandas as pd
 from initbench.reporting.charts.axis import Channel
 from initbench.reporting.charts.chart import Specification, chart
 from initbench.reporting.charts.legend import Entry
-from initbench.reporting.charts.style import PAGE_INK
+from initbench.reporting.charts.style import PAGE_INK, between, ink_on
 from initbench.reporting.plain_data import plain_data
 
 # Ends of the scale, in sRGB: white type on the dark end, black on the pale one, whichever has more contrast. One of the
 # two has at least 4.58 on any colour, so that the cells can be read on a light page and on a dark one.
-_PALE, _DARK = (214, 233, 239), (10, 98, 124)
+_PALE, _DARK = "#d6e9ef", "#0a627c"
 _UNKNOWN = "#e8eaed"
 _BAD, _BAD_GROUND = "#8f1f33", "#fae6e9"
 _GREY, _NONE = "#8a93a0", "transparent"
@@ -31,14 +31,8 @@ _HALF_LINE = 0.11  # of a cell: a text of two lines begins so much higher
 _CORNER = 0.09  # of a cell, from its left: the place of its cross
 
 
-def heat_map(
-    cells: pd.DataFrame,
-    *,
-    treatments: Sequence[str] = (),
-    workloads: Sequence[str] = (),
-    ends: tuple[str, str] = ("best of its workload", "worst"),
-) -> Specification:
-    """Return a heat map; darker is better.
+def heat_map(cells: pd.DataFrame) -> Specification:
+    """Return a heat map, its rows and columns in the order of the frame; darker is better.
 
     Cells do not differ by colour alone: what did not train is hatched, what diverged has a cross and a frame, what
     failed has a dashed frame, and what cannot run or is missing has only its text.
@@ -47,12 +41,8 @@ def heat_map(
         cells: ``treatment`` and ``workload`` (as they are displayed), ``text``, ``note`` (small, below it), ``level``
             (from 0, the worst, to 1, the best of its workload; NaN if unknown) and ``state``: ``trained``,
             ``untrained``, ``diverged``, ``incompatible``, ``failed``, ``missing`` or ``measured``.
-        treatments: the rows' order; that of the frame by default.
-        workloads: the columns' order; that of the frame by default.
-        ends: what the darkest and the palest ground mean.
     """
-    rows = list(treatments) or list(dict.fromkeys(cells["treatment"]))
-    columns = list(workloads) or list(dict.fromkeys(cells["workload"]))
+    rows, columns = list(dict.fromkeys(cells["treatment"])), list(dict.fromkeys(cells["workload"]))
     longest = max((len(text) for text in cells["text"] if isinstance(text, str)), default=0)
     width = max(_NARROW, min(_CELL, _WIDTH / max(len(columns), 1), max(60, 8 * longest + 28)))
     look = {"narrow": len(columns) >= _NARROW_FROM, "small": width < 2 * _NARROW}
@@ -65,7 +55,7 @@ def heat_map(
     slanted = len(columns) > _MANY or max((len(name) for name in columns), default=0) * _CHARACTER > width
     turned = {"labelAngle": -40, "labelAlign": "left", "labelBaseline": "middle"} if slanted else {"labelAngle": 0}
     x, y = _names(columns, {"orient": "top", **turned}), _names(rows, {}, reverse=True)
-    legend = [Entry(ends[0], colour_of(1.0), "square"), Entry(ends[1], colour_of(0.0), "square")]
+    legend = [Entry("best of its workload", colour_of(1.0), "square"), Entry("worst", colour_of(0.0), "square")]
     specification = chart("heat_map", marks, x, y, legend, width=width * len(columns), height=_ROW * len(rows))
     return specification | {"view": {"stroke": None}}
 
@@ -74,16 +64,7 @@ def colour_of(level: float) -> str:
     """Return the ground of a cell, as ``#rrggbb``: from 0, pale, to 1, dark; NaN is grey."""
     if math.isnan(level):
         return _UNKNOWN
-    share = min(max(level, 0.0), 1.0)
-    return "#" + "".join(f"{round(pale + share * (dark - pale)):02x}" for pale, dark in zip(_PALE, _DARK, strict=True))
-
-
-def ink_on(ground: str) -> str:
-    """Return white or black, whichever has more contrast on a colour (WCAG 2)."""
-    channels = [int(ground[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
+    return between((_PALE, _DARK), min(max(level, 0.0), 1.0))
 
 
 def _marks(

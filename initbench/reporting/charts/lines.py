@@ -303,28 +303,6 @@ def layer_panel(
     return value_panel(values, "place", axis, up, colours, x_words=layer, log_y=log, named=named, **options)
 
 
-def tuning_panel(
-    values: pd.DataFrame,
-    colours: Mapping[str, str],
-    *,
-    axis: str = "steps of the tuner",
-    log: bool | None = True,
-    **options: Any,
-) -> Specification | None:
-    """Return one workload's objectives over the steps of their tuners, as `value_panel` draws them.
-
-    Args:
-        values: as for `value_panel`, with ``step`` and ``quantity`` (the objective in words).
-        colours: of all treatments, as from `style.colours`.
-        axis: title of the horizontal axis.
-        log: whether the vertical axis is logarithmic.
-        **options: of `value_panel`.
-    """
-    quantities = values["quantity"].unique()
-    title = quantities[0] if len(quantities) == 1 else "objective"
-    return value_panel(values, "step", axis, title, colours, log_y=log, **options)
-
-
 def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]) -> Specification:
     """Return performance profiles, whose lines rise in steps.
 

@@ -56,13 +56,11 @@ class Bar(NamedTuple):
     words: str  # for a screen reader
 
 
-def spending_panel(
-    bars: Sequence[Bar], title: str, missed: str = "target not met", beside: Sequence[Bar] = ()
-) -> Specification | None:
+def spending_panel(bars: Sequence[Bar], title: str, beside: Sequence[Bar] = ()) -> Specification | None:
     """Return one bar for each treatment, in the order given: what it spends before training, then in training.
 
-    Bars of unknown cost are left out. `missed` is written beside the bar of a treatment that does not meet the target.
-    The axis has room for the bars `beside`, which other panels draw. None if there is nothing to draw.
+    Bars of unknown cost are left out. That a treatment does not meet the target is written beside its bar. The axis has
+    room for the bars `beside`, which other panels draw. None if there is nothing to draw.
     """
     bars, beside = _known(bars), _known([*bars, *beside])
     if not any(bar.before > 0 or 0 < bar.total < math.inf for bar in bars):
@@ -74,7 +72,7 @@ def spending_panel(
         if math.isfinite(total):
             marks.append({"label": label, "from": before, "to": total, "colour": _TRAINING, "words": words})
         else:
-            marks.append({"label": label, "at": before, "missed": missed})
+            marks.append({"label": label, "at": before, "missed": "target not met"})
     colours = {mark.get("colour") for mark in marks}
     meanings = {_BEFORE: "before training", _TRAINING: "training until the target"}
     legend = [Entry(meaning, colour, "square") for colour, meaning in meanings.items() if colour in colours]

@@ -32,7 +32,7 @@ class Against(NamedTuple):
 
 
 def scatter_panels(
-    trials: pd.DataFrame, metrics: Mapping[str, Metric], colours: Mapping[str, str], against: Against | None = None
+    trials: pd.DataFrame, metrics: Mapping[str, Metric], colours: Mapping[str, str], against: Against
 ) -> dict[str, Specification]:
     """Return a panel for each workload that has a trial with a value to draw, in their order.
 
@@ -44,9 +44,8 @@ def scatter_panels(
         trials: ``workload``, ``treatment``, ``seed``, ``status``, ``outcome`` and the column.
         metrics: of each workload.
         colours: of all treatments, as from `style.colours`.
-        against: the horizontal axis; the gradient quotient by default.
+        against: the horizontal axis.
     """
-    against = against or Against()
     if against.column not in trials:
         return {}
     ran = trials[(trials["status"] != "failed") & (trials["outcome"].notna() | (trials["status"] == "diverged"))]

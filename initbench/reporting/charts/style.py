@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from initbench.comparing.formatting import natural
@@ -51,6 +51,35 @@ def styles(colours: Mapping[str, str]) -> dict[str, Style]:
         name: Style(colour, DASHES[i // len(PALETTE) % len(DASHES)], SHAPES[i % len(SHAPES)])
         for i, (name, colour) in enumerate(colours.items())
     }
+
+
+def between(stops: Sequence[str], position: float) -> str:
+    """Return the colour at a position from 0 to 1 of a ramp through colours at equal distances, all as ``#rrggbb``."""
+    index = min(int(position * (len(stops) - 1)), len(stops) - 2)
+    share = position * (len(stops) - 1) - index
+    pairs = zip(_channels(stops[index]), _channels(stops[index + 1]), strict=True)
+    return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in pairs)
+
+
+def ink_on(ground: str) -> str:
+    """Return white or black, whichever has more contrast on a colour."""
+    return max("#ffffff", "#000000", key=lambda ink: contrast(ground, ink))
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [value / 255 for value in _channels(colour)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _channels(colour: str) -> list[int]:
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 
 
 def page_config() -> dict[str, Any]:

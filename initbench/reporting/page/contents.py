@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from initbench.comparing.labels import with_contents
 from initbench.ledger import TrialRecord
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.conditions import conditions, differing, effective, fields_text
+from initbench.reporting.conditions import conditions, different_values, differing, effective, fields_text
 from initbench.reporting.facts_line import facts_line
 from initbench.reporting.heat_map import HeatMap
 from initbench.reporting.notices import notices
@@ -165,23 +165,14 @@ def _facts(results: Results) -> dict[str, str]:
         fields_text({"": [dataset["name"]]} | {name: [value] for name, value in dataset["arguments"].items()})
         for dataset in with_contents(distinct(record.spec["dataset"] for record in records))
     }
-    recipe = _values(map(effective, distinct(record.spec["recipe"] for record in records)))
-    environment = _values(distinct(record.environment for record in records))
+    recipe = different_values(map(effective, distinct(record.spec["recipe"] for record in records)))
+    environment = different_values(distinct(record.environment for record in records))
     return facts | {
         "Seeds": ", ".join(map(str, sorted({record.spec["seed"] for record in records}))),
         "Dataset": "; ".join(sorted(datasets)),
         "Recipe": fields_text({name: values for name, values in recipe.items() if len(values) == 1}),
         "Environment": fields_text(dict(sorted(environment.items()))),
     }
-
-
-def _values(mappings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the different values of each key, in order of first appearance."""
-    values: dict[str, list[Any]] = defaultdict(list)
-    for name, value in (item for mapping in mappings for item in mapping.items()):
-        if value not in values[name]:
-            values[name].append(value)
-    return values
 
 
 def _quotient_conditions(records: Sequence[TrialRecord]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,13 +26,8 @@ _MOST_ROWS = 200  # of a table in the page; its file has all
 _ROOMY, _MEDIUM, _NARROW = 3, 8, 20  # columns of a heat map
 
 
-def render_html(contents: Contents) -> str:
-    """Return the report as HTML; all texts of records are escaped."""
-    return "".join(html_pieces(contents))
-
-
 def html_pieces(contents: Contents) -> Iterator[str]:
-    """Yield the report as HTML, piece by piece; invisible characters are escaped."""
+    """Yield the report as HTML, piece by piece; all texts of records and invisible characters are escaped."""
     heat_map = contents.overview.heat_map
     environment = _environment(contents.key)
     environment.filters["step"] = lambda level: None if math.isnan(level) else shades.step(level)
@@ -111,12 +107,7 @@ def _groups(heat_map: HeatMap | None) -> list[list[HeatColumn]]:
     """Return neighbours with the same short name in groups; empty if there are few columns or no such neighbours."""
     if heat_map is None or len(heat_map.columns) <= _NARROW:
         return []
-    groups: list[list[HeatColumn]] = []
-    for column in heat_map.columns:
-        if groups and groups[-1][0].short == column.short:
-            groups[-1].append(column)
-        else:
-            groups.append([column])
+    groups = [list(group) for _, group in groupby(heat_map.columns, key=lambda column: column.short)]
     return groups if len(groups) < len(heat_map.columns) else []
 
 

@@ -189,12 +189,6 @@ DETAILS = {
     "compile": "a compiled model",
 }
 """Fields of the recipe → their words, if they are not off."""
-NEED_NO_WORDS = {
-    *("epochs", "steps", "batch_size", "batch_tokens", "optimizer", "lr"),  # in the sentence itself
-    # Where it computes, and how often it evaluates.
-    *("activation_checkpointing", "channels_last", "history_every", "evaluate_every", "threads"),
-}
-"""The other fields of the recipe."""
 
 
 def _datasets(records: Sequence[TrialRecord]) -> list[str]:

@@ -21,8 +21,6 @@ _WORDS = {
     "lr": "learning rate",
     **DETAILS,
     "nesterov": "Nesterov momentum",
-    "batch_norm": "statistics of BatchNorm over each",
-    "milestones": "milestones at epochs",
     "step_factor": "step factor",
 }
 """Field of the recipe → its words before a value; the length is in steps or epochs."""

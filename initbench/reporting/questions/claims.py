@@ -13,7 +13,7 @@ from initbench.claims.verdict import ClaimVerdict
 from initbench.comparing.formatting import counted
 from initbench.reporting.answer import Answer
 from initbench.reporting.criteria_in_words import criterion_words, measured_words
-from initbench.reporting.results import Results, as_results
+from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.sentence import Sentence, say
 from initbench.reporting.tables import table_of
 
@@ -32,7 +32,7 @@ def claims(results: Results | str | Path) -> Answer | None:
         InitbenchError: the folder has no trial records that can be read.
     """
     results = as_results(results)
-    verdicts = results.once(_verdicts)
+    verdicts = _verdicts(results)
     if not verdicts:
         return None
     evidence = evidence_of(results)
@@ -68,6 +68,7 @@ def evidence_of(results: Results) -> Evidence:
     )
 
 
+@once
 def _verdicts(results: Results) -> list[ClaimVerdict]:
     evidence = evidence_of(results)
     return [one for stated in results.source.stated for one in judge_claims(evidence, stated.claims, stated.seeds)]

@@ -22,7 +22,7 @@ from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.reporting.comparison_sentences import left_out_remark, needed_text, pair_over_workloads
 from initbench.reporting.lead import find_lead, lead_sentences
 from initbench.reporting.questions.workloads import workload_sentences
-from initbench.reporting.results import Results, as_results
+from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.sentence import Sentence, say
 from initbench.reporting.sizes import over_words, plain_words
 from initbench.reporting.tables import Table, table_of
@@ -120,12 +120,9 @@ def compare(results: Results | str | Path, *, reference: str = "") -> Answer:
     )
 
 
+@once
 def rank(results: Results) -> Ranking:
     """Return the treatments ranked over the workloads; what did not train shares the last rank before what diverged."""
-    return results.once(_rank)
-
-
-def _rank(results: Results) -> Ranking:
     whole = complete(table(results.cells, "ranked"))
     return Ranking(whole, compare_ranks(whole.table))
 
@@ -320,12 +317,8 @@ def _differences(facts: Comparison, metric: Metric | None) -> pd.DataFrame:
     for name in [*facts.ranking.treatments, *facts.further[0][1]]:
         row = {"treatment": name, "mean_rank": ranks.get(name, math.nan)} | rates[name]
         if metric is not None and name in compared:
-            parts = {
-                "difference": shown_difference(compared[name].difference, metric),
-                "improvement": compared[name].probability_of_improvement,
-            }
-            for key, estimate in parts.items():
-                row |= {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
+            row |= shown_difference(compared[name].difference, metric).columns("difference")
+            row |= compared[name].probability_of_improvement.columns("improvement")
         rows.append(row)
     return pd.DataFrame(rows).reindex(columns=_DIFFERENCES)
 
@@ -406,7 +399,7 @@ def _differences_figure(
     drawing = forest_panel(rows, with_unit(f"{metric.title} less that of {reference}", unit))
     if drawing is None:
         return (
-            f"There are no differences to {reference}, because a trial diverged in its comparison with each other "
+            f"There are no differences from {reference}, because a trial diverged in its comparison with each other "
             f"{results.terms.treatment} on each {names.noun}."
         )
     note = f"Mean paired differences, a disc for each {names.noun}, if no trial diverged there."
@@ -414,7 +407,7 @@ def _differences_figure(
         note += f" Diamond: their mean, with simultaneous 95 % intervals over the {names.noun}s."
     ranks = facts.ranking.ranks.mean_ranks
     is_best = not facts.is_given and (ranks == ranks.min()).sum() == 1 and _trains(facts.reference, results)
-    title = f"Differences to {reference}" + (", which ranks best" if is_best else "")
+    title = f"Differences from {reference}" + (", which ranks best" if is_best else "")
     alt = "; ".join(row.words.rstrip(".") for row in rows)
     return Figure("differences", title, f"{alt}.", drawing, note)
 

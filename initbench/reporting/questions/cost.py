@@ -21,7 +21,7 @@ from initbench.reporting.charts.rows import Bar, spending_panel
 from initbench.reporting.comparison_sentences import left_out_remark
 from initbench.reporting.file_names import file_names
 from initbench.reporting.questions.line_figures import drawn
-from initbench.reporting.results import Results, as_results
+from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.sizes import share_words
 from initbench.reporting.tables import table_of
@@ -124,6 +124,7 @@ def _check_target(target: float, results: Results) -> None:
         raise ArgumentError(f"must be a fraction from 0 to 1, got {target:g}", "target")
 
 
+@once
 def initialization_costs(results: Results) -> pd.DataFrame:
     """Return for each workload and treatment the median over seeds of what its initializer spent before training.
 
@@ -132,10 +133,6 @@ def initialization_costs(results: Results) -> pd.DataFrame:
         ``training_steps`` (median; NaN if none finished), ``initialization_seconds`` (NaN if the workload ran on
         several kinds of device, whose seconds cannot be compared).
     """
-    return results.once(_initialization_costs)
-
-
-def _initialization_costs(results: Results) -> pd.DataFrame:
     ran = results.trials[results.trials["status"] != "failed"]
     comparable = {
         str(name): on_one_device(results.by_id[i] for i in group["trial_id"]) for name, group in ran.groupby("workload")

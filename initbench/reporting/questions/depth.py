@@ -14,7 +14,7 @@ from initbench.comparing.formatting import capitalized
 from initbench.comparing.names import label_of, short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.questions.line_figures import Kind, drawn, line_figures
-from initbench.reporting.results import Results, as_results
+from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.tables import table_of
 from initbench.statistics.depth import DEPTH, depth_curves, reached_depths
@@ -41,7 +41,7 @@ def depth_profile(results: Results | str | Path, *, family: str = "") -> Answer 
         InitbenchError: the folder has no trial records that can be read, or there is no such family.
     """
     results = as_results(results)
-    facts, outcome = results.once(_facts), results.terms.outcome
+    facts, outcome = _facts(results), results.terms.outcome
     if not len(facts.depths):
         return None
     if family:
@@ -60,6 +60,7 @@ def depth_profile(results: Results | str | Path, *, family: str = "") -> Answer 
     return Answer("depth", question, _sentences(facts.reached, families, results), [table], figures, left, facts)
 
 
+@once
 def _facts(results: Results) -> Depth:
     families = {workload: results.labels.family(workload, DEPTH) for workload in results.metric_of}
     depths = depth_curves(results.trials, results.metric_of, families)

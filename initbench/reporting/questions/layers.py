@@ -17,7 +17,14 @@ from initbench.reporting.charts.chart import Specification
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import layer_panel, value_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.measurements import distances, left_of_statistics, level, measurement_tables, of_weights
+from initbench.reporting.measurements import (
+    KINDS,
+    distances,
+    left_of_statistics,
+    level,
+    measurement_tables,
+    of_weights,
+)
 from initbench.reporting.quantities import plain_number, quantity_words, short_quantities
 from initbench.reporting.questions.line_figures import drawn, in_words
 from initbench.reporting.results import Results, as_results
@@ -28,7 +35,6 @@ WEIGHT_AXIS = "weight, from the input to the output"
 _CELL = ["probe", "form", "workload", "treatment"]
 _MOST_SENTENCES = 6
 _TITLES = {"probe_layers": "Every value by layer", "probe_curves": "Every point of the curves"}
-_FILES = {"per_layer": "probe_layers.csv", "curve": "probe_curves.csv"}
 _MOST_NAMED = 12
 
 
@@ -81,19 +87,19 @@ def layers(results: Results | str | Path, *, probe: str = "", workload: str = ""
         "median of the layers, or the last value of a curve."
     )
     show = "probe workload treatment layers typical smallest largest factor"
-    every = measurement_tables(results.records, results.trials)
+    every = measurement_tables(results.by_id, results.trials)
     tables = [table_of(results, "layers", "By treatment", facts.levels, show, note)]
     tables += [table_of(results, name, _TITLES[name], frame) for name, frame in every.items()]
     tables += [_distance_table(results, profiles, reference)] if reference else []
     figures, left = _figures(profiles, results)
-    remarks = [left_of_statistics({name: frame for name, frame in every.items() if name in _TITLES}), *left]
+    remarks = [left_of_statistics(every), *left]
     sentences = list(_sentences(facts.levels, results))[:_MOST_SENTENCES]
     question = "What did the network look like at initialization?"
     return Answer("layers", question, sentences, tables, figures, remarks, facts)
 
 
 def _distance_table(results: Results, profiles: pd.DataFrame, reference: str) -> Table:
-    every = measurement_tables(results.records, results.trials).get("probe_layers", profiles[:0])
+    every = measurement_tables(results.by_id, results.trials).get("probe_layers", profiles[:0])
     every = every[every["probe"].isin(profiles["probe"]) & every["workload"].isin(profiles["workload"])]
     label = label_of(reference, results.names.treatments, results.terms.treatment)
     frame = distances(every, label)
@@ -161,7 +167,7 @@ def _figures(profiles: pd.DataFrame, results: Results) -> tuple[list[Figure], li
     figures: list[Figure] = []
     left: list[str] = []
     for (probe, form), rows in shown.groupby(["probe", "form"], sort=False):
-        labels, more = drawn(rows, "workload", _FILES[str(form)])
+        labels, more = drawn(rows, "workload", f"{KINDS[str(form)]}.csv")
         left += more
         files, what = file_names(labels, f"{probe}-"), quantities[str(probe)]
         for label in labels:

@@ -15,7 +15,7 @@ from initbench.reporting.charts.lines import line_panel
 from initbench.reporting.file_names import file_names
 from initbench.reporting.results import Results
 
-MOST_DRAWN = 12  # figures of one kind: more are no answer; the tables have all
+MOST_DRAWN = 12  # figures of one kind: more would not answer the question; the tables list them all
 _MOST_NAMED = 12
 
 
@@ -27,12 +27,16 @@ class Kind(NamedTuple):
         axis: the title of that axis.
         prefix: of the figures' names.
         suffix: of their titles.
+        note: below their titles.
+        log: whether that axis is logarithmic.
     """
 
     x: str
     axis: str
     prefix: str
     suffix: str
+    note: str = ""
+    log: bool = False
 
 
 def drawn(frame: pd.DataFrame, column: str, file: str) -> tuple[list[str], list[str]]:
@@ -70,8 +74,8 @@ def line_figures(
         frame: as `lines.line_panel` takes it, for all labels.
         column: of the labels.
         titles: label → display text, for the labels to draw.
-        kind: of figure.
-        results: that it is of.
+        kind: of figure; its horizontal axis is never logarithmic.
+        results: of the report.
         beside: the rows of all figures that share the vertical axis; by default all rows of `frame`.
     """
     beside = frame if beside is None else beside
@@ -84,7 +88,7 @@ def line_figures(
         if panel := line_panel(rows, kind.x, kind.axis, colours, metric, beside=same):
             title = f"{capitalized(metric.title)} {kind.suffix}: {name}"
             alt = _alt(title, rows, kind.x, metric)
-            figures[str(label)] = Figure(names[str(label)], title, alt, panel, subject=name)
+            figures[str(label)] = Figure(names[str(label)], title, alt, panel, kind.note, subject=name)
     return figures
 
 

@@ -378,7 +378,7 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
         text = (
             "Not known: "
             + {
-                "seeds": f"whether any difference is more than chance; {seeds}, at least {unknown.needed} are needed.",
+                "seeds": f"whether any difference exceeds chance ({seeds}; at least {unknown.needed} are needed).",
                 "metrics": f"which {one} is better over {noun}s, because their metrics differ.",
                 "differences": "which of those with an open mark are worse than the best; more seeds may tell.",
                 "order": f"an order over {noun}s; {are_few}, and {needed} to find a difference of one rank.",

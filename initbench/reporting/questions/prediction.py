@@ -73,7 +73,7 @@ def predict(results: Results | str | Path, *, probe: str = "", workload: str = "
     """
     results = as_results(results)
     only = label_of(workload, results.names.workloads, "workload") if workload else ""
-    probes, outcome = list(results.once(measure)), results.terms.outcome
+    probes, outcome = list(measure(results)), results.terms.outcome
     if probe:
         first = label_of(probe, {result.probe: Name(result.probe) for result in probes}, "probe")
         probes.sort(key=lambda result: result.probe != first)
@@ -367,28 +367,24 @@ def _probe_row(result: ProbeResult, holm: float, benjamini_hochberg: float) -> d
     row: dict[str, Any] = {
         "probe": result.probe,
         "form": result.form,
-        **_columns("rho", result.rho if result.rho.has_interval and result.test.is_testable else NONE),
+        **(result.rho if result.rho.has_interval and result.test.is_testable else NONE).columns("rho"),
         "treatments": result.rho.n,
         "workloads": result.test.workloads,
         "pvalue": result.test.pvalue,
         "pvalue_holm": holm,
         "pvalue_benjamini_hochberg": benjamini_hochberg,
-        **_columns("pooled_rho", result.pooled.rho),
+        **result.pooled.rho.columns("pooled_rho"),
         "i_squared": result.pooled.i_squared,
     }
     for k, chosen in result.chosen.items():
-        row |= _columns(f"regret_{k}", chosen.regret) | _columns(f"precision_{k}", chosen.precision)
+        row |= chosen.regret.columns(f"regret_{k}") | chosen.precision.columns(f"precision_{k}")
     return row | {
         "regret_at_random": result.chosen[1].regret_at_random.value,
-        **_columns("gain", result.gain.gain),
+        **result.gain.gain.columns("gain"),
         "gain_pvalue": result.gain.pvalue,
-        **_columns("auroc", result.divergence.auroc),
+        **result.divergence.auroc.columns("auroc"),
         "auroc_pvalue": result.divergence.pvalue,
-        **_columns("seed_agreement", result.agreement),
+        **result.agreement.columns("seed_agreement"),
         "batch_spread": result.spread.value,
         "seconds": result.seconds,
     }
-
-
-def _columns(name: str, estimate: Estimate) -> dict[str, float]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

@@ -27,7 +27,7 @@ def prediction_figures(probes: Sequence[ProbeResult], results: Results, workload
 
     Args:
         probes: as from `probe_results.measure`, at least one.
-        results: that they are of.
+        results: of the report.
         workload: label of the only one on which the outcome is drawn; empty for all.
     """
     forests = [_forest(result, results) for result in probes[:2] if result.column == probes[0].column]

@@ -10,7 +10,7 @@ import pandas as pd
 from initbench.comparing.formatting import natural
 from initbench.metric import Metric
 from initbench.reporting.frame import GQ
-from initbench.reporting.results import Results
+from initbench.reporting.results import Results, once
 from initbench.reporting.trials import early_columns
 from initbench.statistics.probes import ProbeResult, probe_results
 
@@ -48,6 +48,7 @@ def trivial_predictors(results: Results) -> dict[str, str]:
     }
 
 
+@once
 def measure(results: Results) -> list[ProbeResult]:
     """Return what each probe tells; after the first epoch, trials that diverged in it have the worst value."""
     trials = results.trials

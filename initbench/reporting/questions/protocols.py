@@ -12,10 +12,11 @@ import pandas as pd
 
 from initbench.comparing.formatting import counted, listed, natural
 from initbench.reporting.answer import Answer
-from initbench.reporting.results import Results, as_results
+from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.searches import at_protocol, counts_text
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.tables import table_of
+from initbench.reporting.trials import MAIN_FIRST
 from initbench.reporting.tune import Tune
 from initbench.statistics.cells import cells, complete, table
 from initbench.statistics.ranks import compare_ranks
@@ -24,7 +25,6 @@ from initbench.statistics.verdicts import verdicts_over_workloads, verdicts_side
 
 Row = Mapping[Hashable, Any]
 _TOGETHER = 2  # treatments that one sentence says the same one beats
-_NAMED_FIRST = ("own", "shared", "recipe")  # the first of these that tells a difference says who is named as better
 
 
 class Protocols(NamedTuple):
@@ -46,7 +46,7 @@ def protocols(results: Results | str | Path) -> Answer | None:
     results = as_results(results)
     if (tune := results.tune) is None or len(tune.protocols) < 2:
         return None
-    facts, treatment, noun = results.once(_facts), results.terms.treatment, results.names.noun
+    facts, treatment, noun = _facts(results), results.terms.treatment, results.names.noun
     note = (
         f"Median {results.terms.outcome} over the seeds, and the rank within the {noun}; what did not train shares the "
         f"last rank before what diverged. If seeds have different {tune.noun}s, the number of seeds is in brackets."
@@ -67,12 +67,13 @@ def protocols(results: Results | str | Path) -> Answer | None:
 
 def main_change(results: Results) -> Sentence | None:
     """Return what own values change, in the one sentence of the first screen; None if there is nothing to compare."""
-    if protocols(results) is None or (tune := results.tune) is None:
+    if (tune := results.tune) is None or len(tune.protocols) < 2:
         return None
-    facts = results.once(_facts)
+    facts = _facts(results)
     return next((_changes(facts, name, results, tune, example=True) for name in _references(facts)), None)
 
 
+@once
 def _facts(results: Results) -> Protocols:
     tuned = {name: trials[trials["protocols"].notna()] for name, trials in results.trials_under.items()}
     of = {name: cells(trials) for name, trials in tuned.items()}
@@ -163,7 +164,8 @@ def _example(facts: Protocols, changed: Sequence[Row], reference: str, results: 
 def _oriented(row: Row, protocols: Sequence[str]) -> tuple[str, str, dict[str, int]]:
     """Return who is better somewhere, the other, and by protocol 1 if the first is better, -1 if the second, else 0."""
     better = {p: row[f"{p}_better"] for p in protocols if row[f"{p}_better"] == row[f"{p}_better"]}
-    first = next((better[p] for p in _NAMED_FIRST if better.get(p)), row["first"])
+    # The first protocol that tells a difference says who is named as better.
+    first = next((better[p] for p in MAIN_FIRST if better.get(p)), row["first"])
     second = row["second"] if first == row["first"] else row["first"]
     return first, second, {p: (who == first) - (who == second) for p, who in better.items()}
 

@@ -42,7 +42,7 @@ def published(results: Results | str | Path) -> Answer | None:
     rows = [_row(paper, value, results) for paper in papers for value in paper.numbers]
     known = sum(not math.isnan(row["measured"]) for row in rows)
     verb = "has" if len(rows) == 1 else "have"
-    sentences = [say(f"{known} of {counted(len(rows), 'published number')} {verb} a measured one beside it.")]
+    sentences = [say(f"{known} of {counted(len(rows), 'published number')} {verb} a measured counterpart.")]
     for paper in papers:
         text = "The conditions are not the paper’s: {differs}" if paper.differs else "The conditions are the paper’s."
         sentences.append(say(text, differs=paper.differs, subject=paper.source))
@@ -77,9 +77,7 @@ def _row(paper: Published, value: PublishedValue, results: Results) -> dict[str,
         "published": value.value,
         "published_spread": math.nan if value.spread is None else value.spread,
         "published_n": math.nan if value.n is None else value.n,
-        "measured": measured.value,
-        "measured_low": measured.low,
-        "measured_high": measured.high,
+        **measured.columns("measured"),
         "seeds": measured.n,
         "difference": difference,
         "in_spreads": difference / _combined(value, values_deviation(measured), measured.n),

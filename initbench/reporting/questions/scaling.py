@@ -82,8 +82,7 @@ def _rows(network: SizedNetwork, results: Results) -> Iterator[dict[str, Any]]:
             for part in _PARTS:
                 values = [[layers[layer].get(part, math.nan) for layers in each] for each in measured.values()]
                 exponent, verdict = _judged(list(measured), values)
-                row |= {part: exponent.value, f"{part}_low": exponent.low, f"{part}_high": exponent.high}
-                row[f"{part}_verdict"] = verdict
+                row |= exponent.columns(part) | {f"{part}_verdict": verdict}
             yield row
 
 

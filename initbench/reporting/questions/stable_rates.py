@@ -44,8 +44,7 @@ def stable_rates(results: Results | str | Path) -> Answer | None:
     results = as_results(results)
     if results.tune is None or not results.tune.has_rate:
         return None
-    known, names = tries(results), results.names
-    cells = rates_of_cells(known[known["workload"].isin(names.workloads) & known["treatment"].isin(names.treatments)])
+    cells = rates_of_cells(tries(results))
     if not cells:
         return None
     note = (

@@ -143,9 +143,7 @@ def _exponents(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     exponent = transfer_exponent({size: [each[seed] for seed in seeds] for size, each in optima.items()})
     edges = {one.edge for each in optima.values() for one in each.values()} - {""}
     yield {
-        "exponent": exponent.value,
-        "exponent_low": exponent.low,
-        "exponent_high": exponent.high,
+        **exponent.columns("exponent"),
         "seeds": exponent.n,
         "at_edge": int(rows["at_edge"].sum()),
         "searches": int(rows["seeds"].sum()),

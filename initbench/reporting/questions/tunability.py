@@ -21,9 +21,9 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import value_panel
 from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
-from initbench.reporting.questions.line_figures import drawn, in_words
+from initbench.reporting.questions.line_figures import Kind, drawn, in_words
 from initbench.reporting.questions.stable_rates import fold
-from initbench.reporting.results import Results, as_results
+from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.searches import chosen, counts_text, tries
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.tables import Table, table_of
@@ -76,7 +76,7 @@ def tunability(results: Results | str | Path) -> Answer | None:
     results = as_results(results)
     if (tune := results.tune) is None or not len(tries(results)):
         return None
-    facts = results.once(_facts)
+    facts = _facts(results)
     figures, remarks = _figures(facts, results)
     tables = [_ranges_table(facts, results)] if tune.has_rate else []
     tables += _tries_tables(facts, results) if len(facts.curves) else []
@@ -86,10 +86,9 @@ def tunability(results: Results | str | Path) -> Answer | None:
     return Answer("tunability", question, sentences, tables, figures, [*remarks, *_without_curve(facts)], facts)
 
 
+@once
 def _facts(results: Results) -> Tunability:
-    # Only treatments and workloads with a final trial have names in the report.
     known = tries(results)
-    known = known[known["workload"].isin(results.names.workloads) & known["treatment"].isin(results.names.treatments)]
     metrics = workload_metrics(results.searched[results.searched["metric"].notna()], outcome_metrics(results.records))
     metrics = {name: metrics[name] for name in results.metric_of if name in set(known["workload"])}
     cells = {(str(w), str(t)): rows for (w, t), rows in chosen(results).groupby(_CELL, sort=False)}
@@ -257,28 +256,17 @@ def _tries_tables(facts: Tunability, results: Results) -> list[Table]:
     ]
 
 
-class _Kind(NamedTuple):
-    """A kind of figure: the column of its horizontal axis, that axis' title, and parts of its name, title and note."""
-
-    x: str
-    axis: str
-    prefix: str
-    suffix: str
-    note: str
-    log: bool = False
-
-
 _ORDER = (
     "averaged over all orders of the tries: one seed’s search chooses, the others measure the choice. The band goes "
     "from the best to the worst of the seeds that choose."
 )
-_RATES = _Kind(
+_RATES = Kind(
     *("rate", "learning rate", "searched-", "by learning rate"),
     "Every tried rate: the median over the seeds, and a band from the best to the worst of them.",
     log=True,
 )
-_TRIES = _Kind("tries", "tries", "tries-", "by the number of tries", f"The outcome after so many tries, {_ORDER}")
-_COMPUTE = _Kind(
+_TRIES = Kind("tries", "tries", "tries-", "by the number of tries", f"The outcome after so many tries, {_ORDER}")
+_COMPUTE = Kind(
     *("compute", "compute of the tries, with initialization (training steps)", "tries-compute-"),
     "by the compute of the tries",
     f"The same over the compute of the tries, which includes the initialization; {_ORDER}",
@@ -305,7 +293,7 @@ def _figures(facts: Tunability, results: Results) -> tuple[list[Figure], list[st
 
 
 def _figure(
-    facts: Tunability, results: Results, label: str, rows: pd.DataFrame, kind: _Kind, name: str
+    facts: Tunability, results: Results, label: str, rows: pd.DataFrame, kind: Kind, name: str
 ) -> Figure | None:
     if not len(rows):
         return None
@@ -324,7 +312,7 @@ def _figure(
     return Figure(name, title, f"{title}. {_alt(shown, metric, kind)}", panel, kind.note, subject=where)
 
 
-def _alt(shown: pd.DataFrame, metric: Metric, kind: _Kind) -> str:
+def _alt(shown: pd.DataFrame, metric: Metric, kind: Kind) -> str:
     """Return at which rate every line has its best value, or where it begins and ends."""
     texts = []
     for treatment, line in shown.groupby("treatment", sort=False):

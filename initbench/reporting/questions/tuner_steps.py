@@ -27,7 +27,6 @@ from initbench.statistics.cells import spread
 
 _ARGUMENTS = ("steps", "iterations")  # of tuners
 _COLUMNS = ["probe", "workload", "treatment", "steps", "seeds", "value_median", "value_smallest", "value_largest"]
-_SHOWN = "probe workload treatment steps seeds value_median value_smallest value_largest"
 
 
 def tuner_steps(results: Results | str | Path, *, probe: str = "", workload: str = "") -> Answer | None:
@@ -60,7 +59,8 @@ def tuner_steps(results: Results | str | Path, *, probe: str = "", workload: str
     # The tuners' names do not have their numbers of steps.
     names = replace(results.names, treatments=short_names(results.labels, facts["treatment"], []).treatments)
     sentences = [_sentence(group, names) for _, group in facts.groupby(_COLUMNS[:3], sort=False)]
-    table = replace(table_of(results, "tuner_steps", "By the tuner’s steps", facts, _SHOWN), names=names)
+    table = table_of(results, "tuner_steps", "By the tuner’s steps", facts, " ".join(_COLUMNS))
+    table = replace(table, names=names)
     figures = list(_figures(facts, names, sentences, results))
     return Answer("tuner_steps", "What changes as a tuner takes more steps?", sentences, [table], figures, facts=facts)
 

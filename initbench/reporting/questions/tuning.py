@@ -16,7 +16,7 @@ from initbench.comparing.names import label_of, short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.chart import Specification
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.lines import layer_panel, tuning_panel, value_panel
+from initbench.reporting.charts.lines import layer_panel, value_panel
 from initbench.reporting.file_names import file_names
 from initbench.reporting.quantities import plain_number, quantity_words
 from initbench.reporting.questions.layers import WEIGHT_AXIS, weights
@@ -191,9 +191,9 @@ def tuning_figures(facts: Tuning, results: Results) -> tuple[list[Figure], list[
     is_drawn = facts.steps.groupby("quantity", sort=False)["value_median"].transform(lambda x: not set(x) <= _FLAGS)
     for quantity, steps in facts.steps[is_drawn.astype(bool)].groupby("quantity", sort=False):
         what = quantity_words(str(quantity))
-        named = steps.assign(quantity=what)
         title = f"{capitalized(what)} while tuning"
-        figures += _by_workload(named, labels, f"tuning-{quantity}-", title, tuning_panel, results)
+        panel = partial(value_panel, x="step", across="steps of the tuner", up=what, log_y=True)
+        figures += _by_workload(steps, labels, f"tuning-{quantity}-", title, panel, results)
     by_layer = [("factors-", "scale factor", facts.factors, "scale_factors.csv")]
     for probe, both in _before_after(facts, results).items():
         by_layer.append((f"tuned-{probe}-", f"{quantity_words(probe)}{_BOTH}", both, "probe_layers.csv"))

@@ -21,9 +21,9 @@ from initbench.metric import Metric
 from initbench.reporting.answer import Answer
 from initbench.reporting.columns import Column
 from initbench.reporting.comparison_sentences import pair_on_workload
-from initbench.reporting.conditions import effective, fields_text
+from initbench.reporting.conditions import different_values, effective, fields_text
 from initbench.reporting.frame import GQ
-from initbench.reporting.results import Results, as_results
+from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.sharing import distinct
 from initbench.reporting.sizes import outcome_words, value_words
@@ -69,11 +69,22 @@ def workloads(results: Results | str | Path) -> Answer:
     )
 
 
+@once
 def workload_orders(results: Results) -> dict[str, WorkloadOrder]:
     """Return by workload the order of its treatments."""
-    return results.once(_orders)
+    cells, frame = results.cells, comparison_frame(results)
+    saturated = frame[frame["gradient_quotient_saturated"] > 0]
+    return {
+        workload: workload_order(
+            cells[cells["workload"] == workload],
+            results.verdicts[workload],
+            set(saturated[saturated["workload"] == workload]["treatment"]),
+        )
+        for workload in results.metric_of
+    }
 
 
+@once
 def comparison_frame(results: Results) -> pd.DataFrame:
     """Return one row per workload and treatment, the workload's treatments from best to worst.
 
@@ -94,7 +105,23 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     - ``train_rate``: the share of the n seeds that train (`cells.cells`), with Wilson's 95 % interval ``train_rate_low,
       train_rate_high``; missing if chance is unknown.
     """
-    return results.once(_comparison_frame)
+    early = early_columns(results.trials)
+    used = ["trial_id", "workload", "treatment", "status", "outcome", "parameters", *early, *_MEASURED]
+    trials = results.trials.reindex(columns=used)  # NaN if not measured; groups of all columns are slow
+    for name, group in trials.groupby("workload"):
+        if not on_one_device(results.by_id[i] for i in group["trial_id"]):
+            trials.loc[trials["workload"] == name, _SECONDS] = np.nan
+    known = results.cells.set_index(["workload", "treatment"]).to_dict("index")
+    rows = []
+    for key, group in trials.groupby(["workload", "treatment"]):
+        workload, treatment = map(str, key)
+        summary = _summary(group, known[key], results.metric_of[workload], early)
+        rows.append({"workload": workload, "treatment": treatment} | summary)
+    rows.sort(key=_sort_key)
+    columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early), *_COLUMNS[9:]]
+    frame = pd.DataFrame(rows, columns=[*columns, "ranked"])
+    frame["rank"] = frame.groupby("workload")["ranked"].rank(method="min")
+    return frame[columns]
 
 
 def workload_sentences(results: Results, workload: str) -> list[Sentence]:
@@ -206,19 +233,6 @@ def _counts(
         yield say(f"{{who}} {verbs[len(names) > 1]} at {at}.", who=named(names))
 
 
-def _orders(results: Results) -> dict[str, WorkloadOrder]:
-    cells, frame = results.cells, comparison_frame(results)
-    saturated = frame[frame["gradient_quotient_saturated"] > 0]
-    return {
-        workload: workload_order(
-            cells[cells["workload"] == workload],
-            results.verdicts[workload],
-            set(saturated[saturated["workload"] == workload]["treatment"]),
-        )
-        for workload in results.metric_of
-    }
-
-
 def _remarks(results: Results) -> list[str]:
     """Return on which workloads the comparison is not fully paired."""
     trials = results.trials[results.trials["status"] != "failed"]
@@ -260,26 +274,6 @@ def _early(results: Results, members: Sequence[TrialRecord]) -> list[Column]:
         for name in early_columns(results.trials)
         if name in described and any(name in record.metrics for record in members)
     ]
-
-
-def _comparison_frame(results: Results) -> pd.DataFrame:
-    early = early_columns(results.trials)
-    used = ["trial_id", "workload", "treatment", "status", "outcome", "parameters", *early, *_MEASURED]
-    trials = results.trials.reindex(columns=used)  # NaN if not measured; groups of all columns are slow
-    for name, group in trials.groupby("workload"):
-        if not on_one_device(results.by_id[i] for i in group["trial_id"]):
-            trials.loc[trials["workload"] == name, _SECONDS] = np.nan
-    known = results.cells.set_index(["workload", "treatment"]).to_dict("index")
-    rows = []
-    for key, group in trials.groupby(["workload", "treatment"]):
-        workload, treatment = map(str, key)
-        summary = _summary(group, known[key], results.metric_of[workload], early)
-        rows.append({"workload": workload, "treatment": treatment} | summary)
-    rows.sort(key=_sort_key)
-    columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early), *_COLUMNS[9:]]
-    frame = pd.DataFrame(rows, columns=[*columns, "ranked"])
-    frame["rank"] = frame.groupby("workload")["ranked"].rank(method="min")
-    return frame[columns]
 
 
 def _sort_key(row: Row) -> tuple[Any, ...]:
@@ -326,9 +320,5 @@ def _median_quotient(results: pd.DataFrame) -> float:
 
 def _recipe(members: Sequence[TrialRecord]) -> str:
     """Return the fields of the recipe that are set on this workload."""
-    values: dict[str, list[Any]] = defaultdict(list)
-    for recipe in distinct(record.spec["recipe"] for record in members):
-        for key, value in effective(recipe).items():
-            if value not in values[key]:
-                values[key].append(value)
+    values = different_values(map(effective, distinct(record.spec["recipe"] for record in members)))
     return fields_text({key: sorted(levels, key=json.dumps) for key, levels in values.items()})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from made_page import contents
+from made_page import contents, render_html
 
-from initbench.reporting.page.html import render_html
-from initbench.reporting.page.shades import STEPS, contrast, ramp, step
+from initbench.reporting.charts.style import contrast
+from initbench.reporting.page.shades import STEPS, ramp, step
 
 AA = 4.5
 ON = [

@@ -7,12 +7,11 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from made_page import HOSTILE, FakeFigure, all_states, answer, bolded, contents, heat_map, large, table
+from made_page import HOSTILE, FakeFigure, all_states, answer, bolded, contents, heat_map, large, render_html, table
 
 from initbench.comparing.names import Name
 from initbench.reporting.heat_map import STATES, HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView, in_rows
-from initbench.reporting.page.html import render_html
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 
@@ -264,7 +263,7 @@ def test_a_failed_trial_is_a_section_and_without_one_there_is_none():
     assert not read().all("details", id="failures")
     failure = {"treatment": "kaiming", "workload": "plain-28", "seed": 1, "error": {"type": "ValueError"}}
     (section,) = read(failures=[failure], failures_left=2).all("details", id="failures")
-    assert "3 trials ended by an error and are in no statistic." in words(section)
+    assert "3 trials ended with an error and are in no statistic." in words(section)
     assert "no traceback" in words(section)
 
 

@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 from browser import CHROMIUM, OFFLINE, opened
-from made_page import SENTENCES, contents, heat_map, large
+from made_page import SENTENCES, contents, heat_map, large, render_html
 
 from initbench.reporting.page.contents import OverviewView
-from initbench.reporting.page.html import render_html
 
 pytestmark = [
     pytest.mark.slow,  # starting a browser takes seconds
