@@ -22,7 +22,7 @@ _COLUMNS = {
 }
 KINDS = {"curve": "probe_curves", "per_layer": "probe_layers"}
 """The tables of the kinds of measurements."""
-_WORDS = {"probe_curves": "curve", "probe_layers": "set of values per layer"}
+_WORDS = {"probe_curves": "curve", "probe_layers": "layer profile"}
 PROFILE_COLUMNS = [
     *("probe", "form", "workload", "treatment", "layer", "place", "seeds"),
     *("value_median", "value_smallest", "value_largest", "unit", "over"),

@@ -30,7 +30,7 @@ def records(initializers=(KAIMING, DELTA_1, METAINIT)):
                 history = [{"step": 21, "epoch": 1, "test_error": 0.9}, {"step": 42, "epoch": 2, "test_error": end}]
                 spent = {"cost": TUNED if initializer is METAINIT else FREE}
                 norms = {"name": "gradient_norm.per_layer", "kind": "per_layer", "values": {"a.weight": 1.0}}
-                other = {"name": "signal", "kind": "curve", "y": [1.0, 2.0], "over": "depth"}
+                other = {"name": "signal", "kind": "curve", "x": [0, 1], "y": [1.0, 2.0], "over": "depth"}
                 entries = [*made.probes, *(entry | {"unit": "", "conditions": {}} for entry in (norms, other))]
                 found.append(replace(made, history=history, initialization=spent, probes=entries))
     return found

@@ -29,6 +29,7 @@ def by_layer(values, name=PROBE, unit=""):
 
 
 def curve(y, name="signal", x=None):
+    x = list(range(len(y))) if x is None else x
     return {"name": name, "kind": "curve", "x": x, "y": y, "over": "depth", "unit": "mean square", "conditions": {}}
 
 

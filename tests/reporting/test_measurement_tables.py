@@ -57,7 +57,7 @@ def test_curves_and_layers_are_tabled_and_left_out_of_the_statistics_by_name(tmp
     remark, *_ = layers(results_of(records)).remarks
     assert remark == (
         "Statistics use only single numbers and therefore leave out signal_by_depth (1 curve; probe_curves.csv) and "
-        "gradient_norm.per_layer (1 set of values per layer; probe_layers.csv)."
+        "gradient_norm.per_layer (1 layer profile; probe_layers.csv)."
     )
     text = write_report(tmp_path).page.read_text(encoding="utf-8")
     assert text.count(remark) == 1
