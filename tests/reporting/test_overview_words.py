@@ -24,7 +24,7 @@ from initbench.statistics.intervals import Estimate
 
 BROKEN = re.compile(r"  | [.;:]|\b(nan|inf)\b|\bNone\b(?! trains)|\{|\}")
 EQUALITY = re.compile(r"\b(equal|equally|identical|no difference|as good as|no better than the|none is ahead)\b")
-OPEN = re.compile(r"Not known: |It is not known |There is only one |No two \w+ ran |Only one \w+ has a result, ")
+OPEN = re.compile(r"Not known: |There is only one |No two \w+ ran |Only one \w+ has a result, ")
 STATES = ["trained", "untrained", "diverged", "failed", "missing", "incompatible"]
 WHAT = ["order", "sizes", "metrics", "differences", "seeds", "nothing"]
 
