@@ -15,7 +15,7 @@ ELSEWHERE = {
     "python -m venv .venv": (".ci/run", 'python3 -m venv "$environment"'),
     ". .venv/bin/activate": (".ci/run", '. "$environment/bin/activate"'),
     "pip install -e '.[suite]'": (".ci/run", "pip install -q -e '.[dev,docs,test]'"),
-    "initbench ui": ("tests/tracking/test_ui.py", '"-m", "initbench", "ui"'),
+    "initbench ui runs/depth": ("tests/tracking/test_ui.py", '"-m", "initbench", "ui"'),
 }
 # Pages that are not run here → the languages of all their blocks, and why.
 EXCEPTIONS = {

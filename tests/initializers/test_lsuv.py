@@ -163,7 +163,7 @@ def test_what_it_does_not_scale_it_names():
     inputs, targets = batch((16, 5, 4), classes=3)
     model = Attention().double()
     with pytest.warns(
-        UserWarning, match=r"lsuv passes over 2 of 3 weights: attention\.in_proj_weight \(not scaled: a func"
+        UserWarning, match=r"lsuv passes over 2 of 3 weights: attention\.in_proj_weight \(not scaled: it is passed"
     ):
         record = initialize(model, "lsuv", batches=[(inputs, targets)])
     assert list(record.coverage.passed_over) == ["attention.in_proj_weight", "attention.out_proj.weight"]
