@@ -315,7 +315,7 @@ def _differences(facts: Comparison, metric: Metric | None) -> pd.DataFrame:
     compared = {name: comparison for _, name, comparison in facts.pairs}
     rows = []
     for name in [*facts.ranking.treatments, *facts.further[0][1]]:
-        row: dict[str, Any] = {"treatment": name, "mean_rank": ranks.get(name, math.nan)} | rates[name]
+        row: dict[Any, Any] = {"treatment": name, "mean_rank": ranks.get(name, math.nan)} | rates[name]
         if metric is not None and name in compared:
             row |= shown_difference(compared[name].difference, metric).columns("difference")
             row |= compared[name].probability_of_improvement.columns("improvement")
