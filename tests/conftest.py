@@ -40,7 +40,7 @@ def _forget_plugins(components):
 def pytest_addoption(parser):
     group = parser.getgroup("slow tests", "which of the slow tests run, and how long they take")
     group.addoption("--since", metavar="COMMIT", help="first those that what has changed since then can reach")
-    group.addoption("--turn", metavar="K/N", help="and of all of them the part whose turn it is, such as 1/4")
+    group.addoption("--turn", metavar="K/N", help="and of all of them the part whose turn it is, such as 1/8")
     group.addoption("--keep-durations", action="store_true", help=f"write {reach.DURATIONS.name} anew")
 
 

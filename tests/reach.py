@@ -20,7 +20,7 @@ DURATIONS = ROOT / ".test_durations"
 WORKER = TESTS / "bitwise/worker.py"
 CASES = {TESTS / "bitwise/case.py", TESTS / "bitwise/cases.py"}
 # Seconds of two processes: of the tests within reach of a change, and of these and those of its turn that are not.
-BUDGET, ALTOGETHER = 2 * 600, 2 * 780
+BUDGET, ALTOGETHER = 2 * 300, 2 * 480
 
 
 def changed_since(commit):
