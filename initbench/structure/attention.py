@@ -13,7 +13,7 @@ from operator import attrgetter
 from initbench.structure.functions import FUSED_ATTENTION
 from initbench.structure.layer import ATTENTION
 from initbench.structure.positions import factors
-from initbench.structure.run_graph import Node, RunGraph
+from initbench.structure.run_graph import Node, RunGraph, walk
 
 _index = attrgetter("index")
 
@@ -154,19 +154,13 @@ class _Finder:
 
         Nodes of `start` count if `start_counts`; paths continue after a weight layer if `through_layers`.
         """
-        matches: dict[Node, None] = {}
-        seen: set[Node] = set()
-        pending = list(start) if start_counts else [node for first in start for node in following(first)]
-        while pending:
-            node = pending.pop()
-            if node in seen or node in self._shortcuts:
-                continue
-            seen.add(node)
-            if wanted(node):
-                matches[node] = None
-            elif not node.steps or through_layers:
-                pending += following(node)
-        return list(matches)
+
+        def onwards(node: Node) -> Iterable[Node]:
+            ends = node in self._shortcuts or wanted(node) or (node.steps and not through_layers)
+            return () if ends else following(node)
+
+        begin = start if start_counts else [node for first in start for node in following(first)]
+        return [node for node in walk(begin, onwards) if node not in self._shortcuts and wanted(node)]
 
 
 def _are_nested(node: Node, softmax: Node) -> bool:
