@@ -12,7 +12,7 @@ NAMES = {"overview": "overview", "ranks": "mean-ranks", "differences": "differen
 def main() -> None:
     """Draw the map of all cells, mean ranks or differences; print the order, who diverges, and what it depends on."""
     options = parser(str(__doc__))
-    what = "the map of all cells (default), mean ranks with the critical difference, or differences to the reference"
+    what = "the map of all cells (default), mean ranks with the critical difference, or differences from the reference"
     options.add_argument("--figure", choices=list(NAMES), default="overview", help=what)
     options.add_argument("--reference", default="", help="compare all with this one; default: the one that ranks best")
     arguments = options.parse_args()

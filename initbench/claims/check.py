@@ -114,7 +114,7 @@ def _too_few(
     if criterion.groups is not None:
         known = len({repr([trial.get(name) for name in criterion.each]) for trial in selected})
         if criterion.groups > known:
-            yield (*key, "groups"), f"must be at most {known}, the number of groups that each yields"
+            yield (*key, "groups"), f"must be at most {known}, the number of groups that the key each makes"
     if isinstance(criterion, RateRatio) and criterion.rate not in tuned:
         rates = {trial.get(criterion.rate) for trial in selected}
         if len(rates) < 2:

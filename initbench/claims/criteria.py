@@ -220,8 +220,8 @@ class AtChance(Criterion):
     """A treatment does not train at any seed.
 
     Held if, at the share `held_at` of the seeds, the outcome is not better than chance by more than 2.576 standard
-    errors of the chance level (the 99 % band of guessing). Refuted if it is at most `unless_below`, or else better than
-    chance, at the share `refuted_at` of the seeds, or at a single seed if no share is given.
+    errors of the chance level (the 99 % band of guessing). Refuted if it is better than chance, and at most
+    `unless_below` if that is given, at the share `refuted_at` of the seeds, or at a single seed if no share is given.
     """
 
     judge: Literal["at_chance"]

@@ -205,7 +205,7 @@ class Evidence:
         """Return a trial's value; if it diverged, a metric is ±∞, the worst."""
         value = trial.row[measure]
         if isinstance(value, str):
-            raise InitbenchError(f"{measure} is no number")
+            raise InitbenchError(f"{measure} is not a number")
         value = math.nan if value is None else float(value)
         if not math.isnan(value) or not trial.is_diverged:
             return value
@@ -447,5 +447,5 @@ def _ratio(tries: Sequence[Trial], rate: str) -> float:
 def _number(trial: Trial, name: str) -> float:
     value: Any = trial.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InitbenchError(f"{name} is no number")
+        raise InitbenchError(f"{name} is not a number")
     return float(value)

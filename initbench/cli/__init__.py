@@ -1,1 +1,1 @@
-"""The command line, one file per command; imported at first use, so that signal handlers are set before all else."""
+"""The command line, one file per command; `initbench.__main__` imports it after it has set signal handlers."""

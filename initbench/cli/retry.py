@@ -63,7 +63,7 @@ def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *,
 
     stored = read_plan(folder)
     if stored is None or not (folder / SUITE_FILE).exists():
-        raise InitbenchError(f"{folder}: has no stored request (plan.json or suite.yaml); use initbench run SUITE")
+        raise InitbenchError(f"{folder}: lacks plan.json or suite.yaml, which store its request; use initbench run")
     asked = stored.asked
     if asked.plugins and not plugins:
         given = " ".join(f"--plugin {file}" for file in asked.plugins)

@@ -35,7 +35,7 @@ def cifar10(train_size: int | None = None, image_size: int | None = None, valida
         validation_size: samples held out of the training set; 0 to train on all.
 
     Raises:
-        ArgumentError: a size is impossible.
+        ArgumentError: a size exceeds the data.
         DataError: a file is missing, unreadable or different from the published one.
     """
     return _cifar(10, train_size, image_size, validation_size)
@@ -54,7 +54,7 @@ def cifar100(train_size: int | None = None, image_size: int | None = None, valid
         validation_size: samples held out of the training set; 0 to train on all.
 
     Raises:
-        ArgumentError: a size is impossible.
+        ArgumentError: a size exceeds the data.
         DataError: a file is missing, unreadable or different from the published one.
     """
     return _cifar(100, train_size, image_size, validation_size)

@@ -31,7 +31,7 @@ def digits(train_size: int | None = None, image_size: int | None = None) -> Spli
         image_size: side of the resized images; null for 8.
 
     Raises:
-        ArgumentError: a size is impossible.
+        ArgumentError: a size exceeds the data.
         DataError: scikit-learn's file is damaged or has changed.
     """
     from sklearn.datasets import load_digits

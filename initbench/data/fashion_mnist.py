@@ -43,7 +43,7 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
         validation_size: samples held out of the training set; 0 to train on all.
 
     Raises:
-        ArgumentError: a size is impossible.
+        ArgumentError: a size exceeds the data.
         DataError: a file is missing, unreadable or different from the published one.
     """
     root = data_root()

@@ -78,7 +78,7 @@ def iwslt14(
         test_size: likewise for test.
 
     Raises:
-        ArgumentError: a size is impossible.
+        ArgumentError: a size exceeds the data.
         DataError: a file is missing, unreadable or not the prepared one, or a sentence of validation or test is too
             long.
     """

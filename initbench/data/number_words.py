@@ -99,9 +99,6 @@ def number_words(train_size: int = 20_000, *, validation_size: int = 500, test_s
         train_size: training numbers; smaller training splits are parts of larger ones.
         validation_size: validation numbers; may be 0.
         test_size: test numbers.
-
-    Raises:
-        ArgumentError: a size is impossible.
     """
     order = torch.randperm(NUMBERS, generator=torch.Generator().manual_seed(SPLIT_SEED)).tolist()
     held_out = test_size + validation_size

@@ -251,7 +251,7 @@ def parallel_text(
         test_size: likewise for test.
 
     Raises:
-        ArgumentError: a size is impossible, or the training text has too few pairs for the vocabulary.
+        ArgumentError: a size exceeds the data, or the training text has too few pairs for the vocabulary.
         DataError: a file is missing, unreadable or not UTF-8, two files differ in their number of lines, a split is
             empty, or a sentence of validation or test is too long.
     """

@@ -89,7 +89,7 @@ def python_library(
         test_size: likewise for test.
 
     Raises:
-        ArgumentError: a size is impossible.
+        ArgumentError: a size exceeds the data.
         DataError: a file is missing or unreadable, or a split is shorter than a block.
     """
     sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}

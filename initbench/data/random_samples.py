@@ -35,9 +35,6 @@ def gaussian(
         num_classes: number of classes.
         validation_size: validation samples; may be 0.
         test_size: test samples.
-
-    Raises:
-        ArgumentError: a size is impossible.
     """
     shape = (channels, image_size, image_size)
     generator = torch.Generator().manual_seed(SPLIT_SEED)
@@ -81,7 +78,7 @@ def random(
         test_size: test samples.
 
     Raises:
-        ArgumentError: the task is unknown, or a size is impossible.
+        UnknownNameError: no task of this name is registered.
     """
     inputs = Inputs(shape, vocabulary)
     made = TASKS.get(task).build({})

@@ -48,7 +48,7 @@ def shakespeare(
         test_size: likewise for test.
 
     Raises:
-        ArgumentError: a size is impossible.
+        ArgumentError: a size exceeds the data.
         DataError: the file is missing, unreadable or different from the published one, or a split is shorter than a
             block.
     """

@@ -39,7 +39,7 @@ Mark = Literal["best", "unresolved", "worse", ""]
 
 MARKS: Mapping[Mark, tuple[str, str]] = {
     "best": ("●", "best"),
-    "unresolved": ("○", "no difference found from the best"),
+    "unresolved": ("○", "no difference from the best was found"),
     "worse": ("▾", "worse than the best"),
 }
 """The sign and the meaning of each mark. There are none below 3 seeds."""

@@ -181,7 +181,7 @@ class Search:
             if len(points) == self.tries:
                 return list(points.values())
         name = trial.initializer.name
-        problem = f"exceeds the number of distinct values of {name}; give it more values, or fewer tries"
+        problem = f"exceeds the number of different settings of {name}; give it more values, or fewer tries"
         raise self.document.error(("tune", "tries"), problem)
 
     def _written(self, trial: TrialSpec, of: Range) -> Any:

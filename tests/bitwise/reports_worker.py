@@ -38,8 +38,10 @@ def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _command(*arguments: str) -> None:
     """Run the command line; that a trial failed is no error."""
     sys.argv = ["initbench", *arguments]
+    cli = import_module("initbench.cli")
+    main = getattr(cli, "main", None) or import_module("initbench.cli.command_line").main  # `cli.main`: older versions
     try:
-        import_module("initbench.cli").main()
+        main()
     except SystemExit as end:
         if end.code not in {None, 0, 1}:
             raise ValueError(f"initbench {' '.join(arguments)}: exit code {end.code}") from end

@@ -199,7 +199,7 @@ def test_a_side_without_trials_is_not_run(absent):
 def test_a_measure_that_is_no_number_says_so():
     (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING | {"measure": "architecture"})])).facts
     assert verdict.status == "undecided"
-    assert verdict.criteria[0].lacks == "architecture is no number"
+    assert verdict.criteria[0].lacks == "architecture is not a number"
 
 
 def test_each_value_has_to_hold_by_itself():

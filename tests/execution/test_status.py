@@ -215,7 +215,7 @@ def test_a_folder_that_does_not_say_how_it_was_run_is_one_line(tmp_path):
     run(tmp_path, executor(fails={1}))
     (tmp_path / "runs/small/plan.json").unlink()
     with pytest.raises(
-        InitbenchError, match=r"has no stored request \(plan.json or suite.yaml\); use initbench run SUITE"
+        InitbenchError, match=r"lacks plan.json or suite.yaml, which store its request; use initbench run"
     ):
         _request(tmp_path / "runs/small", None, None, failed=True)
 

@@ -31,7 +31,8 @@ def test_standard_parametrization_with_sgd():
 def test_a_zero_head_hides_the_first_step_and_is_said_to():
     found, _, update = exponents("perceptron", arguments={"zero_head": True})
     assert update[:2] == [None, None]
-    assert found.rows[0].sentence == "does not change, because a later layer starts at zero; take more steps"
+    still = "does not change, because its input or what follows it is still zero; take more steps"
+    assert found.rows[0].sentence == still
     assert update[2] == pytest.approx(1, abs=0.15)
     assert None not in exponents("perceptron", arguments={"zero_head": True}, steps=2)[2]
 

@@ -140,7 +140,7 @@ def test_the_best_the_worse_and_the_open_ones_are_marked():
     cells = column({"a": [0.1, 0.12, 0.11], "b": [0.12, 0.1, 0.11], "c": [0.51, 0.5, 0.52], "d": [0.9, 0.89, 0.91]})
     assert {name: cell.mark for name, cell in cells.items()} == {"a": "best", "b": "unresolved", "c": "worse", "d": ""}
     assert not any(cell.is_told_apart for cell in cells.values())
-    assert cells["b"].title.endswith("; no difference found from the best.")
+    assert cells["b"].title.endswith("; no difference from the best was found.")
 
 
 def test_one_that_tests_tell_apart_from_all_others():

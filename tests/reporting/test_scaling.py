@@ -51,7 +51,7 @@ def test_verdicts_by_the_interval_and_the_tolerance():
     assert texts[0].startswith("On gpt with mup, the change of 2 of 4 layers in 2 steps depends on the width, most in ")
     assert "hidden, with the exponent +1.00" in texts[0]
     assert texts[0].endswith("; 1 of 4 layers are undecided.")
-    still = "does not change, because a later layer starts at zero; take more steps"
+    still = "does not change, because its input or what follows it is still zero; take more steps"
     assert texts[1] == f"On gpt with mup, unmoved {still}."
     assert len(found.figures) == 1
     assert len(table_of(found, "scaling").frame) == 5

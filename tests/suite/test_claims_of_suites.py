@@ -88,7 +88,7 @@ REFUSED = [
     ([claim(TRAINS | {"each": ["depth"], "groups": 0})], "claims[0].criteria[0].groups: must be at least 1, got 0"),
     (
         [claim(TRAINS | {"each": ["depth"], "groups": 3})],
-        "claims[0].criteria[0].groups: must be at most 2, the number of groups that each yields",
+        "claims[0].criteria[0].groups: must be at most 2, the number of groups that the key each makes",
     ),
     (
         [claim(ORDERING | {"best_over": "recipe.l"})],

@@ -43,7 +43,7 @@ def test_the_last_epoch_may_end_early():
     assert [entry["step"] for entry in result.history] == [5, 10, 12]
     assert [entry["epoch"] for entry in result.history] == [1, 2, 2.4]
     assert [entry["lr"] for entry in result.history] == pytest.approx([0.05 * 8 / 12, 0.05 * 3 / 12, 0.05 / 12])
-    assert [done[:2] for done in epochs] == [(1, 3), (2, 3), (3, 3)]
+    assert epochs == [(1, 3), (2, 3), (3, 3)]
     assert result.metrics["steps"] == 12
     assert result.metrics["test_error"] == result.history[-1]["test_error"]
     assert result.metrics["train_loss"] == result.history[-1]["train_loss"]

@@ -309,7 +309,7 @@ def _differences_table(facts: Comparison, results: Results) -> Table:
 
 
 def _differences(facts: Comparison, metric: Metric | None) -> pd.DataFrame:
-    """Return one row per treatment: its mean rank, its difference to the reference, and how often it diverges."""
+    """Return one row per treatment: its mean rank, its difference from the reference, and how often it diverges."""
     ranks = facts.ranking.ranks.mean_ranks
     rates = {row["treatment"]: row for row in facts.rates.to_dict("records")}
     compared = {name: comparison for _, name, comparison in facts.pairs}
@@ -399,7 +399,7 @@ def _differences_figure(
     drawing = forest_panel(rows, with_unit(f"{metric.title} less that of {reference}", unit))
     if drawing is None:
         return (
-            f"There are no differences from {reference}, because a trial diverged in its comparison with each other "
+            f"No difference from {reference} can be drawn, because a trial diverged in its comparison with each other "
             f"{results.terms.treatment} on each {names.noun}."
         )
     note = f"Mean paired differences, a disc for each {names.noun}, if no trial diverged there."
