@@ -172,7 +172,7 @@ def _strength(judgement: Mapping[str, Any]) -> tuple[bool, bool, int, bool, int]
     The list's conditions outrank others, a decided verdict an undecided one, training a measurement at initialization,
     and more replicates fewer.
     """
-    decided = judgement["counts_as"] in VERDICTS[:2]
+    decided = judgement["counts_as"] in VERDICTS[:2] or judgement["direction"] in {"for", "against"}
     kind = -1 if judgement["evidence"] is None else EVIDENCE.index(judgement["evidence"])
     return judgement["conditions"] != "short", decided, kind, judgement["conditions"] in LISTED, judgement["count"]
 
@@ -297,7 +297,7 @@ def _of_ledger(
         "conditions": entry["conditions"],
         "differs": " ".join([entry.get("differs", ""), *[JPEG_COPIES] * ("JPEG" in entry["run"])]).strip(),
         "run": entry["run"],
-        "n": f"{n} {'networks' if entry['criteria'][0]['judge'] == 'correlation' else 'seeds'}",
+        "n": f"{n} {'workloads' if entry['criteria'][0]['judge'] == 'correlation' else 'seeds'}",
         "count": n,
         "measured": measured_words(replace(decisive, groups=decisive.groups[:SHOWN]), metric)
         + (f"; and {hidden} more" if (hidden := len(decisive.groups[SHOWN:])) else ""),

@@ -124,7 +124,7 @@ def verdict(judgements: Sequence[Judgement]) -> tuple[str, str | None]:
     """Return a claim's verdict, and the direction of an indication.
 
     A judgement that decides outweighs those that do not, two that contradict one another decide nothing, and only where
-    nothing else was run is an indication the verdict.
+    nothing else was run is an indication the verdict. An indication with a direction outweighs those that have none.
     """
     every = {judgement.counts_as for judgement in judgements}
     decisive = every & {HELD, NOT_HELD}
@@ -135,7 +135,8 @@ def verdict(judgements: Sequence[Judgement]) -> tuple[str, str | None]:
     directions = {DIRECTIONS[judgement.status] for judgement in judgements if judgement.counts_as == INDICATION}
     if not directions:
         return NOT_RUN, None
-    return INDICATION, directions.pop() if len(directions) == 1 else "mixed"
+    known = directions - {"mixed"}
+    return INDICATION, known.pop() if len(known) == 1 else "mixed"
 
 
 def differences(record: dict[str, Any], found: Sequence[Judgement]) -> Iterator[tuple[str, str, Any, Any]]:

@@ -41,6 +41,7 @@ EXCEPTIONS = {
     "results/papers/gradinit_postnorm_multi30k.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/papers/gradinit_postnorm_bleu.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/papers/completep_transfer.md": ([""], "it takes too long; CI smoke-runs the suite"),
+    "results/papers/metainit_correlation.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/papers/mup_transfer.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/papers/metainit_figure3.md": ([""] * 2, "it takes too long; CI smoke-runs the suite"),
     "results/quickstart.md": ([""], "CI runs it by itself"),
