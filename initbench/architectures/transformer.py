@@ -287,6 +287,7 @@ class _Stack(nn.Module):
     def __init__(self, embed_tokens: nn.Embedding, layers: list[nn.Module], sizes: Sizes, longest: int) -> None:
         super().__init__()
         self.embed_tokens = embed_tokens
+        self.embed_scale = math.sqrt(sizes.width)
         self.embed_positions = SinusoidalPositions(sizes.width, longest)
         self.dropout = make_dropout(sizes.dropout)
         self.layers = nn.ModuleList(layers)
@@ -294,7 +295,7 @@ class _Stack(nn.Module):
 
     def embed(self, tokens: Tensor, start: int = 0) -> Tensor:
         """Return √width times the tokens' embeddings, plus positions, of tokens (N, T) from position `start` on."""
-        embedded = math.sqrt(self.embed_tokens.embedding_dim) * self.embed_tokens(tokens)
+        embedded = self.embed_scale * self.embed_tokens(tokens)
         summed: Tensor = self.dropout(embedded + self.embed_positions(tokens.shape[1], start))
         return summed
 

@@ -49,6 +49,9 @@ def mup(
     The 1/m of the heads is folded into their weights, rate, decay and ε, which gives the same outputs at every step, so
     the network stays as it is. At width `base_width` everything is the standard parametrization.
 
+    Some networks multiply embeddings by √width, by a factor that fairseq and Hugging Face call ``embed_scale``. Its
+    growth, √m, is taken out of these embeddings, again by factors folded into weights and rates.
+
     The width is the number of inputs of the heads. All hidden sizes are taken to be m times those of the base, and the
     numbers of inputs, outputs, positions and layers to be equal. Positions that are plain parameters stay as built. A
     recipe keeps the multipliers: one with `lr_multipliers`, `weight_decays` or `clip_norm` is refused.
@@ -94,7 +97,8 @@ def width_law(
     ratio = network.ratio
     queries = separate_queries(model, context, ratio, heads=attention_heads, zero_query=zero_query)
     law = {name: _factors(role, ratio, context.optimizer.name) for name, role in network.roles.items()}
-    for name in network.parameters_of(queries if attention_heads == "wider" else ()):
+    wider = queries if attention_heads == "wider" else ()
+    for name in network.parameters_of(wider) | network.scaled_embeddings:
         law[name] = replace(law[name], multiplier=ratio**-0.5)
     return law, [*(context.structure.heads if zero_readout else ()), *(queries if zero_query else ())]
 

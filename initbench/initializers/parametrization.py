@@ -8,7 +8,7 @@ every step. So a method that multiplies within the forward pass needs no change 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -19,7 +19,7 @@ from initbench.arguments import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
-from initbench.initializers.parameter_writer import ParameterWriter
+from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal_embedding, own_parameter
 from initbench.structure.kinds import NORM_LAYERS
 from initbench.structure.layer import Layer
 
@@ -93,12 +93,14 @@ class Network:
         ratio: m = width / base width.
         roles: by parameter name.
         layers: layer → the names of its weight and bias.
+        scaled_embeddings: the weights of embeddings that the network multiplies by the root of their features.
     """
 
     width: int
     ratio: int
     roles: Mapping[str, Role]
     layers: Mapping[str, tuple[str, ...]]
+    scaled_embeddings: frozenset[str]
 
     def parameters_of(self, layers: Iterable[str]) -> set[str]:
         """Return the weights and biases of named layers."""
@@ -147,7 +149,29 @@ def find_network(model: nn.Module, context: InitializationContext, base_width: i
             is_fixed = parameter.numel() == 1 or parameter_name in fixed
             # Of the layers, those are left that did not run.
             roles[parameter_name] = "hidden" if parameter_name in drawn else "fixed" if is_fixed else "vector"
-    return Network(width, ratio, roles, layers)
+    scaled = frozenset(names[id(weight)] for weight in _scaled_embeddings(model, name)) if ratio > 1 else frozenset()
+    return Network(width, ratio, roles, layers, scaled)
+
+
+def _scaled_embeddings(model: nn.Module, name: str) -> Iterator[nn.Parameter]:
+    """Yield the weights of embeddings that are multiplied by √features.
+
+    The factor is the attribute `embed_scale` of an embedding, or of the module whose `embed_tokens` it is: these are
+    the names of fairseq and Hugging Face.
+    """
+    for where, module in model.named_modules():
+        embedding = module if isinstance(module, nn.Embedding) else getattr(module, "embed_tokens", None)
+        factor = float(getattr(module, "embed_scale", 1.0))
+        if not isinstance(embedding, nn.Embedding) or factor == 1:
+            continue
+        if not math.isclose(factor**2, embedding.embedding_dim, rel_tol=0.01):  # bfloat16 rounds by up to 0.4 %
+            raise InitializationError(
+                f"{name}: embed_scale of {where or type(model).__name__} is {factor:g}, neither 1 nor the root of the "
+                f"embedding's {embedding.embedding_dim} features, so it is unknown how it grows"
+            )
+        weight = own_parameter(embedding, "weight")
+        if weight is not None:
+            yield weight
 
 
 def _role(context: InitializationContext, layer: Layer, weight: WeightLayer | None) -> Role:
@@ -229,7 +253,9 @@ def parametrize(
     writer, record = ParameterWriter(model, context), context.record
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     zeros = network.parameters_of(zero)
-    writer.draw_embeddings(model, scale.embedding_std)
+    for embedding, padding in embeddings(model):
+        std = law[names[id(embedding)]].multiplier * scale.embedding_std
+        writer.draw(embedding, partial(normal_embedding, embedding, std, padding))
     for module in model.modules():
         for layer in weight_layers(module):
             name = names[id(layer.weight)]

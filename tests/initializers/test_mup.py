@@ -219,6 +219,41 @@ class Tied(nn.Module):
         return self.head(self.b(self.a(x).relu()).relu())
 
 
+class ScaledEmbedding(nn.Module):
+    """A network that multiplies its embeddings, by a factor that it may name as fairseq or Hugging Face do."""
+
+    def __init__(self, width, factor, named=None):
+        super().__init__()
+        self.factor, self.embed_tokens = factor, nn.Embedding(5, width)
+        self.hidden, self.head = nn.Linear(width, width), nn.Linear(width, 5)
+        if named is not None:
+            (self if named == "beside" else self.embed_tokens).embed_scale = factor
+
+    def forward(self, tokens):
+        return self.head(self.hidden(self.factor * self.embed_tokens(tokens)).tanh())
+
+
+@pytest.mark.parametrize("named", ["beside", "within"])
+@pytest.mark.parametrize(("kind", "factor"), [("adamw", 1 / 2), ("sgd", 1.0)])
+def test_embeddings_multiplied_by_the_root_of_the_width_train_as_with_the_factor_of_the_base(kind, factor, named):
+    """In float64, up to rounding over 5 steps."""
+    recipe = Recipe(optimizer=kind, lr=1e-3 if kind == "adamw" else 0.1, weight_decay=0.1)
+    models = ScaledEmbedding(64, math.sqrt(64), named).double(), ScaledEmbedding(64, math.sqrt(16)).double()
+    records = [mup(model, kind, base_width=16, embedding_std=0.5) for model in models]
+    outputs = []
+    for model, record in zip(models, records, strict=True):
+        optimizer = make_optimizer(make_parameter_groups(model, recipe, Multipliers(*multipliers(record))), recipe)
+        inputs, targets = tokens(vocabulary=5)
+        for _ in range(5):
+            optimizer.zero_grad()
+            next_token_loss(model(inputs), targets).backward()
+            optimizer.step()
+        outputs.append(model(inputs))
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-12)
+    rate, decay, epsilon = (of.get("embed_tokens.weight", 1.0) for of in multipliers(records[0]))
+    assert (rate, decay, epsilon) == (factor, 1 / factor, 1 / factor)
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -281,6 +316,11 @@ REFUSED = {
         transformer,
         {"base_width": 8, "attention_heads": "wider"},
         "no layer of 1.layers.0.self_attn computes queries alone",
+    ),
+    "embeddings": (
+        lambda: ScaledEmbedding(8, 3.0, "beside"),
+        {"base_width": 4},
+        "embed_scale of ScaledEmbedding is 3, neither 1 nor the root of the embedding's 8 features, so it is",
     ),
     "groups": (
         lambda: nn.Sequential(nn.Conv2d(3, 16, 3), nn.Conv2d(16, 16, 3, groups=4), nn.Flatten(), nn.Linear(256, 4)),
