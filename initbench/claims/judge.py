@@ -303,7 +303,7 @@ def _judge_correlations(criterion: Correlation, evidence: Evidence) -> Criterion
         return CriterionVerdict(criterion, "not run")
     known = [table for table in tables if all(len(np.unique(side)) > 1 for side in table)]
     correlations = np.array([float(stats.spearmanr(*table).statistic) for table in known])
-    lacks = "" if len(known) >= LEAST_SEEDS else f"at least {counted(LEAST_SEEDS, 'network')} are needed"
+    lacks = "" if len(known) >= LEAST_SEEDS else f"at least {counted(LEAST_SEEDS, 'workload')} are needed"
     verdict = judge_correlations(correlations, criterion.at_least)
     if math.isnan(verdict.estimate.value):
         return CriterionVerdict(criterion, "undecided", lacks=lacks)
@@ -312,7 +312,7 @@ def _judge_correlations(criterion: Correlation, evidence: Evidence) -> Criterion
 
 def judge_correlations(correlations: NDArray[np.float64], at_least: float) -> GroupVerdict:
     verdict = _by_mean(correlations, at_least, "number")
-    return replace(verdict, estimate=verdict.estimate.clipped(-1, 1), sample="network")
+    return replace(verdict, estimate=verdict.estimate.clipped(-1, 1), sample="workload")
 
 
 def _by_mean(values: NDArray[np.float64], bound: float, form: Form) -> GroupVerdict:

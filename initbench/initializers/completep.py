@@ -68,7 +68,7 @@ def completep(
         alpha: 1 for CompleteP, 0.5 for Depth-µP; the paper covers what lies between.
         std: standard deviation of weights at the base width; null for gain / √fan_in.
         gain: see `std`; √2 suits ReLU.
-        embedding_std: standard deviation of embeddings.
+        embedding_std: standard deviation of embeddings at the base width.
         zero_readout: whether heads start at 0.
         zero_query: whether queries start at 0.
         attention_heads: what grows with the width, more heads or wider ones, see `mup`.

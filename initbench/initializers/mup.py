@@ -49,8 +49,9 @@ def mup(
     The 1/m of the heads is folded into their weights, rate, decay and ε, which gives the same outputs at every step, so
     the network stays as it is. At width `base_width` everything is the standard parametrization.
 
-    Some networks multiply embeddings by √width, by a factor that fairseq and Hugging Face call ``embed_scale``. Its
-    growth, √m, is taken out of these embeddings, again by factors folded into weights and rates.
+    Some networks multiply their embeddings by √width, a factor that fairseq and Hugging Face call ``embed_scale``.
+    Relative to the base it grows as √m, which a factor of 1/√m cancels, folded into the embeddings' weights, rate,
+    decay and ε. A factor with another name is not seen.
 
     The width is the number of inputs of the heads. All hidden sizes are taken to be m times those of the base, and the
     numbers of inputs, outputs, positions and layers to be equal. Positions that are plain parameters stay as built. A
@@ -60,7 +61,7 @@ def mup(
         base_width: the width at which the recipe's learning rate was chosen; a divisor of the network's width.
         std: standard deviation of weights at the base width; null for gain / √fan_in.
         gain: see `std`; √2 suits ReLU.
-        embedding_std: standard deviation of embeddings.
+        embedding_std: standard deviation of embeddings at the base width.
         zero_readout: whether heads start at 0: otherwise the outputs of wider networks start smaller.
         zero_query: whether queries start at 0.
         attention_heads: more, if wider networks have more heads, or wider, if they have wider heads: then scores are

@@ -1,8 +1,8 @@
 """Parametrizations: what each parameter does as a network grows, and factors folded into weights and rates.
 
 A layer y = c·W·x trained with rate η is the layer y = W'·x with W' = c·W, trained with the rate c·η by Adam (whose ε
-becomes ε/c, and whose decoupled weight decay λ becomes λ/c) or c²·η by SGD (λ becomes λ/c²): the outputs are equal at
-every step. So a method that multiplies within the forward pass needs no change of the network.
+becomes ε/c) or c²·η by SGD: the outputs are equal at every step. Decoupled weight decay λ becomes λ/c; added to the
+gradient, it becomes λ/c². So a method that multiplies within the forward pass needs no change of the network.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
-from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal_embedding, own_parameter
+from initbench.initializers.parameter_writer import ParameterWriter, embeddings, normal_embedding
 from initbench.structure.kinds import NORM_LAYERS
 from initbench.structure.layer import Layer
 
@@ -57,7 +57,8 @@ class Factors:
         c = self.multiplier
         if optimizer == "sgd":
             return Factors(c, c**2 * self.learning_rate, self.weight_decay / c**2, self.epsilon)
-        return Factors(c, c * self.learning_rate, self.weight_decay / c, self.epsilon / c)
+        decay = c**2 if optimizer == "adam" else c  # Adam's is added to the gradient
+        return Factors(c, c * self.learning_rate, self.weight_decay / decay, self.epsilon / c)
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class Network:
         ratio: m = width / base width.
         roles: by parameter name.
         layers: layer → the names of its weight and bias.
-        scaled_embeddings: the weights of embeddings that the network multiplies by the root of their features.
+        scaled_embeddings: weights of embeddings that the network multiplies by the square root of their number of
+            features.
     """
 
     width: int
@@ -149,8 +151,8 @@ def find_network(model: nn.Module, context: InitializationContext, base_width: i
             is_fixed = parameter.numel() == 1 or parameter_name in fixed
             # Of the layers, those are left that did not run.
             roles[parameter_name] = "hidden" if parameter_name in drawn else "fixed" if is_fixed else "vector"
-    scaled = frozenset(names[id(weight)] for weight in _scaled_embeddings(model, name)) if ratio > 1 else frozenset()
-    return Network(width, ratio, roles, layers, scaled)
+    scaled = {names[id(weight)] for weight in _scaled_embeddings(model, name)} if ratio > 1 else set()
+    return Network(width, ratio, roles, layers, frozenset(weight for weight in scaled if roles[weight] == "input"))
 
 
 def _scaled_embeddings(model: nn.Module, name: str) -> Iterator[nn.Parameter]:
@@ -159,19 +161,21 @@ def _scaled_embeddings(model: nn.Module, name: str) -> Iterator[nn.Parameter]:
     The factor is the attribute `embed_scale` of an embedding, or of the module whose `embed_tokens` it is: these are
     the names of fairseq and Hugging Face.
     """
-    for where, module in model.named_modules():
-        embedding = module if isinstance(module, nn.Embedding) else getattr(module, "embed_tokens", None)
-        factor = float(getattr(module, "embed_scale", 1.0))
-        if not isinstance(embedding, nn.Embedding) or factor == 1:
+    modules = dict(model.named_modules(remove_duplicate=False))
+    for where, module in modules.items():
+        embedding = module if isinstance(module, nn.Embedding) else modules.get(f"{where}.embed_tokens".lstrip("."))
+        factor = getattr(module, "embed_scale", 1.0)
+        if not isinstance(embedding, nn.Embedding) or not isinstance(factor, int | float | Tensor) or factor == 1:
             continue
-        if not math.isclose(factor**2, embedding.embedding_dim, rel_tol=0.01):  # bfloat16 rounds by up to 0.4 %
+        # bfloat16 changes the square by up to 0.4 %
+        if not math.isclose(float(factor) ** 2, embedding.embedding_dim, rel_tol=0.01):
             raise InitializationError(
-                f"{name}: embed_scale of {where or type(model).__name__} is {factor:g}, neither 1 nor the root of the "
-                f"embedding's {embedding.embedding_dim} features, so it is unknown how it grows"
+                f"{name}: embed_scale of {where or type(model).__name__} is {factor:g}, neither 1 nor the square root "
+                f"of the embedding's {embedding.embedding_dim} features, so how it grows with the width is unknown"
             )
-        weight = own_parameter(embedding, "weight")
-        if weight is not None:
-            yield weight
+        if not isinstance(embedding.weight, nn.Parameter):
+            raise InitializationError(f"{name}: the weight of the embedding of {where} is computed: it holds no factor")
+        yield embedding.weight
 
 
 def _role(context: InitializationContext, layer: Layer, weight: WeightLayer | None) -> Role:

@@ -115,7 +115,8 @@ def scale_width(
     """Fit how the outputs of each layer, and their change by the first steps, scale with the width.
 
     In the standard parametrization, updates of later hidden layers grow as width^1 with Adam and width^½ with SGD at
-    the first step, and updates of logits as width^1; in muP (Yang et al., Tensor Programs V, 2022) all exponents are 0.
+    the first step, and updates of logits as width^1; in muP (Yang et al., Tensor Programs V, 2022) all exponents are 0,
+    except those of embeddings that the network multiplies by √width afterwards.
 
     Args:
         model: an architecture, or ``package.module:function``.

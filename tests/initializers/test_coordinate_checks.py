@@ -127,8 +127,8 @@ def test_with_mup_the_changes_do_not_depend_on_the_width(kind, optimizer):
     """Limits for widths of 32 to 256, where finite-width corrections remain: .1, and .15 for logits.
 
     Three seeds leave an error of .05. For the vision transformer with SGD, 18 seeds give slopes of 0 to .02 in these
-    layers, and sets of three of them up to .11 on both sides. For the transformer with SGD three would leave
-    an error of .12, because at small widths the first steps differ by a factor of 3 between seeds; 24 leave .04.
+    layers, and sets of three of them up to .11 on both sides. For the transformer with SGD, three seeds would
+    leave an error of .12, because at small widths the first steps differ by a factor of 3 between seeds; 24 leave .04.
     """
     *hidden, head = KINDS[kind][1]
     found = of_mup(kind, optimizer)

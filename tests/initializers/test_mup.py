@@ -42,7 +42,7 @@ def test_factors_of_adam_at_four_times_the_base():
     record = mup(perceptron(), base_width=64)
     rates, decays, epsilons = multipliers(record)
     assert rates == {"2.weight": 0.25, "4.weight": 0.25}
-    assert decays == {"2.weight": 4.0, "4.weight": 4.0}
+    assert decays == {"2.weight": 4.0, "4.weight": 16.0}  # added to the gradient
     assert epsilons == {"4.weight": 4.0}
     assert record.conditions == {
         "width": 256,
@@ -320,7 +320,7 @@ REFUSED = {
     "embeddings": (
         lambda: ScaledEmbedding(8, 3.0, "beside"),
         {"base_width": 4},
-        "embed_scale of ScaledEmbedding is 3, neither 1 nor the root of the embedding's 8 features, so it is",
+        "embed_scale of ScaledEmbedding is 3, neither 1 nor the square root of the embedding's 8 features, so how it",
     ),
     "groups": (
         lambda: nn.Sequential(nn.Conv2d(3, 16, 3), nn.Conv2d(16, 16, 3, groups=4), nn.Flatten(), nn.Linear(256, 4)),
