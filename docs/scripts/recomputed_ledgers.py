@@ -398,6 +398,20 @@ def _admin_at_its_largest_rate(t: Trials) -> str:
 _DEVIATION = "gradient_deviation[batch_size=32, batches=4].per_layer"
 
 
+def _fits_faster(t: Trials) -> str:
+    metainit, baselines, at_chance = trials_of(t, start="metainit"), [], True
+    for name in ("delta_orthogonal", "gaussian"):
+        start = trials_of(t, start=name)
+        sign = trials_of(start, optimizer="signsgd")
+        baselines += [trials_of(start, optimizer="sgd"), trials_of(sign, lr=0.001), best_trials(sign)]
+        at_chance &= all_at_chance(trials_of(sign, lr=0.1))
+    lower = [paired_differences(metainit, baseline, "mean_train_loss") for baseline in baselines]
+    return decide(
+        at_chance and all(every(difference > 0 for difference in one) for one in lower),
+        any(every((difference < 0 for difference in one), 0.8) for one in lower),
+    )
+
+
 def _shares(values: list[dict[str, float]], layers: str, meets: Callable[[float], bool]) -> list[float]:
     """Return at each seed the share of the layers of these names whose values meet a bound."""
     chosen = [[value for name, value in of_seed.items() if re.search(layers, name)] for of_seed in values]
@@ -477,6 +491,7 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("metainit_figure3", "metainit-f3-plain-too-small-recovers"): _recovers(0.02),
     ("metainit_figure3", "metainit-f3-plain-too-large-recovers"): _recovers(0.15),
     ("metainit_figure3", "metainit-f3-residual-recovers"): _residual_recovers,
+    ("metainit_figure5", "metainit-f5-metainit-converges-faster"): _fits_faster,
     ("metainit_lsuv", "metainit-t1-plain28-lsuv-equals-metainit"): _lsuv_and_metainit,
     ("metainit_real_data", "metainit-response-real-data-works-too"): _real_batches,
     ("metainit_table1", "metainit-t1-plain28-deltaorth-fails"): _plain_fails,

@@ -39,12 +39,19 @@ def _trial(record: dict[str, Any]) -> Trial:
         "id": record["id"],
         "error": bad if error is None else error,
         "validation": bad if validation is None else validation,
+        "mean_train_loss": _mean_train_loss(record),
         "accuracy_1": metrics.get("first_epoch_accuracy"),
         "chance": {split: _chance_of(about, f"{split}_{measure}") for split in ("test", "validation")},
         "scales": _scales(record["initialization"]),
         "diverged_at": metrics.get("diverged_at_step"),
         "probes": {probe["name"]: probe.get("value", probe.get("values")) for probe in record["probes"] or []},
     }
+
+
+def _mean_train_loss(record: dict[str, Any]) -> float:
+    """Return the mean of the epochs' training losses, infinite if the run diverged."""
+    losses = [entry["train_loss"] for entry in record["history"] if float(entry.get("epoch", 0.5)).is_integer()]
+    return math.inf if record["status"] == "diverged" else math.fsum(losses) / len(losses) if losses else math.nan
 
 
 def _chance_of(about: dict[str, Any], metric: str) -> tuple[float, float] | None:

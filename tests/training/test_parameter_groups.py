@@ -238,14 +238,15 @@ def test_a_recipe_replaces_the_decay_of_a_role_whatever_the_multiplier():
     assert (decays["1.weight"], decays["1.bias"], decays["6.weight"], decays["6.bias"]) == (0.4, 0.03, 0.1, 0.03)
 
 
-def test_a_record_gives_groups_to_a_loop_of_ones_own():
+@pytest.mark.parametrize(("optimizer", "decay"), [("adam", 8.0), ("adamw", 2.0)])  # Adam's is added to the gradient
+def test_a_record_gives_groups_to_a_loop_of_ones_own(optimizer, decay):
     model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 2))
-    record = initialize(model, "mup", base_width=2, input_shape=(1, 8), training_optimizer=("adam", 0.1))
+    record = initialize(model, "mup", base_width=2, input_shape=(1, 8), training_optimizer=(optimizer, 0.1))
     groups = record.parameter_groups(0.1, weight_decay=0.5, epsilon=1e-8)
     assert {(g["lr"], g["weight_decay"], g["eps"]): len(g["params"]) for g in groups} == {
         (0.1, 0.5, 1e-8): 4,
         (0.025, 2.0, 1e-8): 1,
-        (0.025, 2.0, 4e-8): 1,
+        (0.025, decay, 4e-8): 1,
     }
     assert {tuple(group) for group in record.parameter_groups(0.1)} == {("params", "lr")}
 
