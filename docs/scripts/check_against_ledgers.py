@@ -140,10 +140,10 @@ def cells(half: str) -> list[tuple[TrialSpec, bool]]:
     """Return the cells of one half of the networks, or of those that came later, each with whether it trained."""
     chosen_from = ledgers(later=half == "later")
     by_id = {spec.id: (spec, trained) for archive in chosen_from for spec, trained in cells_of(archive)}
-    found = list(by_id.values())  # some trials are in several ledgers
-    names = sorted({network(spec) for spec, _ in found})
+    pairs = list(by_id.values())  # some trials are in several ledgers
+    names = sorted({network(spec) for spec, _ in pairs})
     chosen = set({"first": names[0::2], "second": names[1::2], "later": names}[half])
-    return [(spec, trained) for spec, trained in found if network(spec) in chosen]
+    return [(spec, trained) for spec, trained in pairs if network(spec) in chosen]
 
 
 Outcome = tuple[str, str, bool]  # family, kind of the verdict, whether the cell trained
@@ -151,7 +151,7 @@ Outcome = tuple[str, str, bool]  # family, kind of the verdict, whether the cell
 
 def outcomes(half: str, *, tuners: bool, deepest: int) -> tuple[list[Outcome], Counter[str]]:
     """Return what was judged, and how many cells were left out by reason."""
-    found, left_out, known = [], Counter(), {}
+    results, left_out, known = [], Counter(), {}
     for spec, trained in cells(half):
         if spec.initializer.name in TUNERS and not tuners:
             left_out["their initializer is a tuner"] += 1
@@ -166,14 +166,14 @@ def outcomes(half: str, *, tuners: bool, deepest: int) -> tuple[list[Outcome], C
         except DataError:
             left_out[f"{spec.dataset.name} is not the data of the trial"] += 1
             continue
-        found.append((family(spec), known[start].kind, trained))
-    return found, left_out
+        results.append((family(spec), known[start].kind, trained))
+    return results, left_out
 
 
-def table(found: list[Outcome]) -> str:
+def table(results: list[Outcome]) -> str:
     """Return the numbers of cells by family and verdict as Markdown."""
     lines = ["| family | verdict | trained | did not |", "|---|---|---|---|"]
-    counts = Counter(found)
+    counts = Counter(results)
     for name in FAMILIES:
         for kind in reversed(KINDS):
             yes, no = counts[name, kind, True], counts[name, kind, False]
@@ -182,10 +182,10 @@ def table(found: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def sentence(found: list[Outcome]) -> str:
+def sentence(results: list[Outcome]) -> str:
     """Return what the verdicts are worth, with Wilson's 95 % intervals."""
-    healthy = [trained for _, kind, trained in found if kind == "healthy"]
-    others = [trained for _, kind, trained in found if kind != "healthy"]
+    healthy = [trained for _, kind, trained in results if kind == "healthy"]
+    others = [trained for _, kind, trained in results if kind != "healthy"]
     return f"Of the cells judged healthy, {_share(healthy)} trained, of all others {_share(others)}."
 
 
@@ -204,8 +204,8 @@ def main() -> None:
     parser.add_argument("--deepest", type=int, default=200, help="layers of the deepest network that is judged")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    found, left_out = outcomes(arguments.half, tuners=arguments.tuners, deepest=arguments.deepest)
-    print(table(found), sentence(found), sep="\n\n")
+    results, left_out = outcomes(arguments.half, tuners=arguments.tuners, deepest=arguments.deepest)
+    print(table(results), sentence(results), sep="\n\n")
     for reason, number in left_out.items():
         print(f"{number} cells were left out: {reason}.")
 

@@ -3,9 +3,10 @@
     python docs/scripts/claims_record.py --write && python docs/scripts/claims_page.py --write
 
 Laws are judged by tests (tests/claims), whose findings are in docs/results/laws.json. Packed ledgers
-(docs/results/papers/NAME.tar.xz) are judged by the list's criteria, which NAME.yaml beside each states with what was
-run and how its conditions differ from the list's. docs/claims_notes.yaml says how each criterion was set and why a
-claim did not hold, docs/claims_log.yaml which verdicts and criteria have changed.
+(docs/results/papers/NAME.tar.xz) are judged by the list's criteria. NAME.yaml beside the archive says what was run and
+how its conditions differ from the list's; it states criteria only if they are not those of the archive's suite.
+docs/claims_notes.yaml says how each criterion was set and why a claim did not hold, docs/claims_log.yaml which verdicts
+and criteria have changed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from initbench.claims.claim import Claim
-from initbench.claims.criteria import AtChance
+from initbench.claims.criteria import AtChance, Correlation
 from initbench.claims.judge import judge_claims
 from initbench.comparing.conditions import Matcher
 from initbench.reporting.criteria_in_words import criterion_words, measured_words
@@ -245,7 +246,7 @@ def judged_by_ledger(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
     """Yield the claims that a packed ledger judges, each with what came of it.
 
     Args:
-        path: the file beside the archive that states criteria and conditions.
+        path: the file beside the archive that states conditions, and the criteria where they are not the suite's.
     """
     stated = read(path)
     texts = {claim["id"]: claim["claim"] for claim in read(LIST)}
@@ -257,8 +258,10 @@ def judged_by_ledger(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
         results = read_results(folders, None if len(names) == 1 else ["initializer"])
         evidence = evidence_of(results)
         seeds = len({record.spec["seed"] for record in results.records})
+        of_suite = {claim["id"]: claim for claim in read(folders[0] / "resolved.json").get("claims", [])}
         for entry in stated["claims"]:
-            given = {key: entry[key] for key in ("criteria", "refuted_by") if key in entry}
+            criteria = entry if "criteria" in entry else of_suite[entry["id"]]
+            given = {key: criteria[key] for key in ("criteria", "refuted_by") if key in criteria}
             claim = TypeAdapter(Claim).validate_python(
                 given | {"id": entry["id"], "claim": texts[entry["id"]], "source": "docs/claims.yaml"}
             )
@@ -284,6 +287,7 @@ def _of_ledger(
     if overflowed and counted == "held":
         counted = "undecided"
     n = min((one.n for one in verdict.criteria if one.n), default=0)
+    sample = "workloads" if isinstance(verdict.criteria[0].criterion, Correlation) else "seeds"
     decisive = deciding(verdict)
     metric = evidence.metric(decisive.criterion.measure)
     report = LEDGERS / f"{path.stem}.md"
@@ -297,7 +301,7 @@ def _of_ledger(
         "conditions": entry["conditions"],
         "differs": " ".join([entry.get("differs", ""), *[JPEG_COPIES] * ("JPEG" in entry["run"])]).strip(),
         "run": entry["run"],
-        "n": f"{n} {'workloads' if entry['criteria'][0]['judge'] == 'correlation' else 'seeds'}",
+        "n": f"{n} {sample}",
         "count": n,
         "measured": measured_words(replace(decisive, groups=decisive.groups[:SHOWN]), metric)
         + (f"; and {hidden} more" if (hidden := len(decisive.groups[SHOWN:])) else ""),

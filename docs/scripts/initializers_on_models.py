@@ -35,12 +35,12 @@ Outcomes = dict[tuple[str, str], Outcome]
 
 def load(cache: Path) -> Outcomes:
     """Return the outcomes of a cache by model and method; a later one of a pair counts."""
-    found = {}
+    outcomes = {}
     for line in cache.read_text(encoding="utf-8").splitlines() if cache.exists() else []:
         entry: dict[str, Any] = json.loads(line)
         pair = entry.pop("model"), entry.pop("method")
-        found[pair] = Outcome(**entry)
-    return found
+        outcomes[pair] = Outcome(**entry)
+    return outcomes
 
 
 def fill(outcomes: Outcomes, cache: Path, names: list[str], columns: list[Method]) -> None:

@@ -85,8 +85,8 @@ class Outcome:
 def methods(schemes: list[str]) -> list[Method]:
     """Return each initializer of the page on its own scheme, and kaiming on every scheme."""
     names = [name for name in INITIALIZERS.names() if name not in LEFT_OUT]
-    own = [Method(name, INITIALIZERS.get(name).traits.scheme or STANDARD) for name in names]
-    return own + [Method("kaiming", scheme) for scheme in schemes]
+    on_own_scheme = [Method(name, INITIALIZERS.get(name).traits.scheme or STANDARD) for name in names]
+    return on_own_scheme + [Method("kaiming", scheme) for scheme in schemes]
 
 
 def outcome(model: Model, method: Method, stuck_as_built: set[str]) -> Outcome:
@@ -100,13 +100,13 @@ def outcome(model: Model, method: Method, stuck_as_built: set[str]) -> Outcome:
     start = time.perf_counter()
     try:
         with _time_limit(SECONDS):
-            found = _outcome(model, method, stuck_as_built)
+            result = _outcome(model, method, stuck_as_built)
     except TimeoutError:
-        found = Outcome("slow", f"it takes more than {SECONDS} s")
+        result = Outcome("slow", f"it takes more than {SECONDS} s")
     except Exception as error:  # noqa: BLE001  # it is what the page is to show
-        found = Outcome("fails", f"{type(error).__name__}: {error}".partition("\n")[0])
-    found.seconds = round(time.perf_counter() - start, 2)
-    return found
+        result = Outcome("fails", f"{type(error).__name__}: {error}".partition("\n")[0])
+    result.seconds = round(time.perf_counter() - start, 2)
+    return result
 
 
 def _outcome(model: Model, method: Method, stuck_as_built: set[str]) -> Outcome:
@@ -181,7 +181,7 @@ def _passed_over(network: nn.Module, record: InitializationRecord, warned: str) 
     """
     coverage = getattr(record, "coverage", None)
     said = {} if coverage is None else dict(coverage.passed_over)
-    found = dict(said)
+    passed_over = dict(said)
     for name, parameter in network.named_parameters():
         events = record.tensors[name]
         if not _is_weight(network, name, parameter) or any(map(changes, events)):
@@ -190,8 +190,8 @@ def _passed_over(network: nn.Module, record: InitializationRecord, warned: str) 
         if any(map(changes, record.tensors.get(gain, []))):  # of g·v/‖v‖
             continue
         reason = next((event["reason"] for event in events if event.get("reason")), "")
-        found[name] = said.get(name) or str(reason) or ("a warning names it" if name in warned else "")
-    return found
+        passed_over[name] = said.get(name) or str(reason) or ("a warning names it" if name in warned else "")
+    return passed_over
 
 
 def _is_weight(network: nn.Module, name: str, parameter: nn.Parameter) -> bool:

@@ -123,12 +123,12 @@ def _batch_norm_and_metainit(t: Trials) -> str:
 
 def _norm_distances(trials: Trials, reference: Trials) -> list[float]:
     """Return for each seed the mean over weights of |log(norm / reference norm)|."""
-    found = []
+    distances = []
     for one, known in zip(trials, reference, strict=True):
         norms, others = (trial["probes"]["parameter_norm.per_layer"] for trial in (one, known))
         logs = [abs(math.log(norms[name] / others[name])) for name in norms if name.endswith(".weight")]
-        found.append(float(np.mean(logs)))
-    return found
+        distances.append(float(np.mean(logs)))
+    return distances
 
 
 def _recovers(std: float) -> Callable[[Trials], str]:
@@ -192,16 +192,24 @@ def _wrn_gains(t: Trials) -> str:
     return decide(all_lower(tuned, untuned) and larger, all_lower(untuned, tuned, 0.8))
 
 
+def _loses_with_depth(t: Trials) -> str:
+    starts = ("delta_orthogonal", "metainit")
+    untuned, tuned = ([trials_of(t, start=start, depth=depth) for depth in (28, 202)] for start in starts)
+    rises = [paired_differences(*pair) for pair in (untuned, tuned)]
+    more = interval([a - b for a, b in zip(*rises, strict=True)])[0] > 0
+    return decide(all_train(untuned[0]) and all_lower(*untuned) and more, every((rise <= 0 for rise in rises[0]), 0.8))
+
+
 def _quotient_falls(t: Trials) -> str:
     nets = [("plain", 28), ("wrn", 28), ("wrn", 100)]
-    found = []
+    quotients = []
     for net, depth in nets:
         pair = _table_1(t, net=net, depth=depth, images="image_folder")
         untuned, tuned = ([trial["probes"]["gradient_quotient"] for trial in trials] for trials in pair)
-        found.append(list(zip(untuned, tuned, strict=True)))
+        quotients.append(list(zip(untuned, tuned, strict=True)))
     return decide(
-        all(every(b < a and b < 0.7 for a, b in pairs) for pairs in found),
-        any(every((b >= a for a, b in pairs), 0.6) for pairs in found),
+        all(every(b < a and b < 0.7 for a, b in pairs) for pairs in quotients),
+        any(every((b >= a for a, b in pairs), 0.6) for pairs in quotients),
     )
 
 
@@ -301,10 +309,10 @@ def _proposed_trains(t: Trials) -> str:
     nets = [trials_of(t, net="mlp", depth=depth) for depth in (2, 20, 100, 200)]
     nets += [trials_of(t, net="resnet", depth=depth) for depth in (8, 62, 602)]
     starts = ("weight_norm", "pytorch_default", "data_dependent_weight_norm")
-    found = [[best_trials(trials_of(net, start=start)) for start in starts] for net in nets]
-    others = [all_train(default) or all_train(measured) for _, default, measured in found]
-    held = all(all_train(proposed) for proposed, *_ in found) and not all(others)
-    return decide(held, any(all_at_chance(one[0], 0.6) and other for one, other in zip(found, others, strict=True)))
+    best = [[best_trials(trials_of(net, start=start)) for start in starts] for net in nets]
+    others = [all_train(default) or all_train(measured) for _, default, measured in best]
+    held = all(all_train(proposed) for proposed, *_ in best) and not all(others)
+    return decide(held, any(all_at_chance(one[0], 0.6) and other for one, other in zip(best, others, strict=True)))
 
 
 def _warm_up(t: Trials, start: str, epochs: float) -> Trials:
@@ -488,6 +496,7 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("metainit_batchnorm", "metainit-t1-wrn28-batchnorm-plus-metainit-equals-batchnorm"): _batch_norm_and_metainit,
     ("metainit_bases", "metainit-norms-suffice-gaussian-or-orthogonal"): _bases,
     ("metainit_correlation", "metainit-response-gq-correlates-with-error"): _quotient_and_error,
+    ("metainit_depth", "metainit-t1-deltaorth-loses-with-depth"): _loses_with_depth,
     ("metainit_figure3", "metainit-f3-plain-too-small-recovers"): _recovers(0.02),
     ("metainit_figure3", "metainit-f3-plain-too-large-recovers"): _recovers(0.15),
     ("metainit_figure3", "metainit-f3-residual-recovers"): _residual_recovers,

@@ -76,10 +76,10 @@ def read_ledger(name: str) -> Trials:
 
 def trials_of(trials: Trials, **choice: Any) -> Trials:
     """Return the trials of a choice by seed, or of several choices if a seed has several."""
-    found = [trial for trial in trials if all(trial.get(key) == value for key, value in choice.items())]
-    if not found:
+    chosen = [trial for trial in trials if all(trial.get(key) == value for key, value in choice.items())]
+    if not chosen:
         raise LookupError(f"no trial has {choice}")
-    return sorted(found, key=lambda trial: (trial["seed"], trial["lr"]))
+    return sorted(chosen, key=lambda trial: (trial["seed"], trial["lr"]))
 
 
 def by_value(trials: Trials, key: str) -> list[Trials]:
@@ -97,8 +97,8 @@ def best_trials(trials: Trials) -> Trials:
 
 def tuned_trials(trials: Trials) -> Trials:
     """Return each seed's final trial, which must have the rate that is best in that seed's search."""
-    final, found = trials_of(trials, phase="final"), best_trials(trials_of(trials, phase="search"))
-    chosen = [trial for best in found for trial in trials_of(final, seed=best["seed"], lr=best["lr"])]
+    final, winners = trials_of(trials, phase="final"), best_trials(trials_of(trials, phase="search"))
+    chosen = [trial for best in winners for trial in trials_of(final, seed=best["seed"], lr=best["lr"])]
     if chosen != final:
         raise ValueError("a final trial has another rate than the best of the search")
     return final

@@ -121,8 +121,8 @@ def hf_model(kind: str, *, image: bool = False, **options: Any) -> Model:
 
         if image:
             configuration = AutoConfig.for_model(kind, num_labels=CLASSES, **options)
-            found: nn.Module = AutoModelForImageClassification.from_config(configuration)
-            return found
+            model: nn.Module = AutoModelForImageClassification.from_config(configuration)
+            return model
         no_token = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
         configuration = AutoConfig.for_model(kind, vocab_size=VOCABULARY, use_cache=False, **no_token, **options)
         return AutoModelForCausalLM.from_config(configuration)  # type: ignore[no-any-return]

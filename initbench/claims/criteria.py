@@ -142,7 +142,7 @@ class Ordering(Criterion):
 
 
 class Lead(Criterion):
-    """One treatment is below another in the mean.
+    """One treatment is below another on average.
 
     Held if the 95 % interval of the mean paired difference, `higher` less `lower`, lies above `by`; refuted if it lies
     below. With `beyond`, the difference of another pair is subtracted: the lead there is smaller by more than `by`.

@@ -72,18 +72,18 @@ class Attempts:
         self._in_a_row[location].clear()
         self._end(trial)
 
-    def failed(self, trial: str, location: Location, nodes: Mapping[str, int], *, own_fault: bool) -> bool:
+    def failed(self, trial: str, location: Location, nodes: Mapping[str, int], *, exceeded_limit: bool) -> bool:
         """Return whether the failure of a trial at a location is final; otherwise it is tried again.
 
         `nodes` are all nodes that could run the trial, each with its number of GPUs, or 1 if the trial needs none.
-        `own_fault` means that the trial exceeded a limit, which it would do elsewhere, too.
+        `exceeded_limit`: the trial took too long or too much memory, as it would elsewhere.
         """
         self._nodes = nodes
         tried = self._failed_on[trial]
         tried.append(location)
         avoid = self.set_aside.union(tried)
         left = {node for node, gpus in nodes.items() if not _is_avoided(node, gpus, avoid)}
-        ends = own_fault or len(tried) >= _LOCATIONS_PER_TRIAL or not left
+        ends = exceeded_limit or len(tried) >= _LOCATIONS_PER_TRIAL or not left
         if ends:
             for trials in self._in_a_row.values():
                 trials.discard(trial)

@@ -19,7 +19,7 @@ from initbench.suite.spec import TrialSpec
 _SECONDS_BETWEEN_LOOKS = 5.0  # between two looks at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
 # A trial would exceed these elsewhere, too. If others had taken a GPU's memory, the trial has already run once more.
-_OWN_FAULTS = (TIME_LIMIT, MEMORY_LIMIT)
+_LIMITS = (TIME_LIMIT, MEMORY_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Sweep:
         else:
             hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
             fitting = {node.id: _gpus_within_reach(node, self.job) for node in nodes.values() if node.fits(self.job)}
-            own_fault = record.error["type"] in _OWN_FAULTS or ran_out_of_memory(record.error)
-            ends = self.attempts.failed(record.id, location, fitting, own_fault=own_fault)
+            exceeded_limit = record.error["type"] in _LIMITS or ran_out_of_memory(record.error)
+            ends = self.attempts.failed(record.id, location, fitting, exceeded_limit=exceeded_limit)
             reason = f"{record.error['type']}: {record.error['message']}"
             if ends:
                 self.breaker.failed(record.id, reason, was_fresh=was_fresh)

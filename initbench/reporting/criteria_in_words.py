@@ -81,7 +81,7 @@ def _(criterion: Ordering, metric: Metric | None) -> str:
 def _(criterion: Lead, metric: Metric | None) -> str:
     (lower, higher), where = _sides(criterion.lower, criterion.higher)
     how = f" by more than {_size(criterion.by, metric)}" if criterion.by else ""
-    text = f"In the mean {lower} has a lower {_measure(criterion, metric)} than {higher}{how}{where}"
+    text = f"On average {lower} has a lower {_measure(criterion, metric)} than {higher}{how}{where}"
     if criterion.beyond is not None:
         (first, second), there = _sides(criterion.beyond.lower, criterion.beyond.higher)
         text += f", by more than {first} leads {second}{there}"

@@ -30,7 +30,7 @@ def drain(attempts, run):
         if fine:
             attempts.succeeded(attempt.trial, Location(node))
         else:
-            attempts.failed(attempt.trial, Location(node), NODES, own_fault=False)
+            attempts.failed(attempt.trial, Location(node), NODES, exceeded_limit=False)
     return went
 
 
@@ -46,7 +46,7 @@ def test_trials_start_in_order_and_nothing_is_left():
 def test_a_failed_trial_is_tried_elsewhere_before_all_others():
     attempts = Attempts(["t1", "t2"])
     attempts.next()
-    assert not attempts.failed("t1", A, NODES, own_fault=False)
+    assert not attempts.failed("t1", A, NODES, exceeded_limit=False)
     assert attempts.next() == Attempt("t1", frozenset({A}))
 
 
@@ -71,7 +71,7 @@ def test_the_last_good_node_stays():
     attempts = Attempts([f"t{i}" for i in range(9)])
     attempts.succeeded("t0", A)
     for trial in ("t1", "t2", "t3"):
-        attempts.failed(trial, A, NODES, own_fault=False)
+        attempts.failed(trial, A, NODES, exceeded_limit=False)
     assert attempts.set_aside == frozenset()
 
 
@@ -79,21 +79,21 @@ def test_a_success_between_failures_is_no_row():
     attempts = Attempts([f"t{i}" for i in range(9)])
     attempts.succeeded("t0", B)
     for trial in ("t1", "t2"):
-        attempts.failed(trial, A, NODES, own_fault=False)
+        attempts.failed(trial, A, NODES, exceeded_limit=False)
     attempts.succeeded("t3", A)
-    attempts.failed("t4", A, NODES, own_fault=False)
+    attempts.failed("t4", A, NODES, exceeded_limit=False)
     assert attempts.set_aside == frozenset()
 
 
 def test_where_there_is_no_other_node_a_failure_is_the_end():
     attempts = Attempts(["t1"])
-    assert attempts.failed("t1", A, {"a": 1}, own_fault=False)
+    assert attempts.failed("t1", A, {"a": 1}, exceeded_limit=False)
     assert attempts.done
 
 
 def test_what_exceeds_a_limit_is_not_tried_elsewhere():
     attempts = Attempts(["t1"])
-    assert attempts.failed("t1", A, NODES, own_fault=True)
+    assert attempts.failed("t1", A, NODES, exceeded_limit=True)
     assert attempts.done
 
 
@@ -101,9 +101,9 @@ def test_a_node_takes_trials_again_once_what_failed_there_failed_elsewhere_too()
     attempts = Attempts(["t0", "t1", "t2", "t3"])
     attempts.succeeded("t0", B)
     for trial in ("t1", "t2", "t3"):
-        attempts.failed(trial, A, {"a": 1, "b": 1}, own_fault=False)
+        attempts.failed(trial, A, {"a": 1, "b": 1}, exceeded_limit=False)
     assert attempts.set_aside == {A}
-    assert attempts.failed("t1", B, {"a": 1, "b": 1}, own_fault=False)  # no third node
+    assert attempts.failed("t1", B, {"a": 1, "b": 1}, exceeded_limit=False)  # no third node
     assert attempts.set_aside == frozenset()
 
 
@@ -112,20 +112,20 @@ class TestGpus:
 
     def fail(self, attempts, trials, location, nodes):
         for trial in trials:
-            attempts.failed(trial, location, nodes, own_fault=False)
+            attempts.failed(trial, location, nodes, exceeded_limit=False)
 
     def test_a_failed_trial_gets_another_gpu_of_the_only_node(self):
         attempts = Attempts(["t1"])
         for gpu in "01":
             attempts.next()
-            assert not attempts.failed("t1", Location("a", gpu), FOUR, own_fault=False)
+            assert not attempts.failed("t1", Location("a", gpu), FOUR, exceeded_limit=False)
         assert attempts.next() == Attempt("t1", frozenset({Location("a", "0"), Location("a", "1")}))
-        assert attempts.failed("t1", Location("a", "3"), FOUR, own_fault=False)  # the third location
+        assert attempts.failed("t1", Location("a", "3"), FOUR, exceeded_limit=False)  # the third location
 
     def test_another_node_comes_first(self):
         attempts = Attempts(["t1"])
         attempts.next()
-        attempts.failed("t1", Location("a", "0"), {"a": 4, "b": 1}, own_fault=False)
+        attempts.failed("t1", Location("a", "0"), {"a": 4, "b": 1}, exceeded_limit=False)
         assert attempts.next().avoid == {A}
 
     def test_an_unknown_node_is_not_avoided(self):
@@ -133,12 +133,12 @@ class TestGpus:
         attempts = Attempts(["t1"])
         for location in (Location(""), Location("a", "0")):
             attempts.next()
-            assert not attempts.failed("t1", location, FOUR, own_fault=False)
+            assert not attempts.failed("t1", location, FOUR, exceeded_limit=False)
         assert attempts.next().avoid == {Location("a", "0")}
 
     def test_the_only_gpu_is_the_end(self):
         attempts = Attempts(["t1"])
-        assert attempts.failed("t1", Location("a", "0"), {"a": 1}, own_fault=False)
+        assert attempts.failed("t1", Location("a", "0"), {"a": 1}, exceeded_limit=False)
 
     def test_successes_on_other_gpus_of_its_node_do_not_clear_a_gpu(self):
         attempts = Attempts([f"t{i}" for i in range(9)])
@@ -222,7 +222,7 @@ def test_a_trial_for_which_nothing_else_is_left_may_run_where_it_failed():
         attempts.succeeded(trial, location)
     for i in range(2, 5):
         attempts.next()
-        assert not attempts.failed(f"t{i}", gpus[0], {"a": 2}, own_fault=False)
+        assert not attempts.failed(f"t{i}", gpus[0], {"a": 2}, exceeded_limit=False)
     for _ in range(3):  # they avoid GPU 0, and GPU 1 breaks meanwhile
         attempt = attempts.next()
         assert gpus[0] in attempt.avoid
