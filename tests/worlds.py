@@ -196,6 +196,7 @@ def frame(outcome, treatments=None, **columns):
             continue
         diverged = np.isinf(error)
         row = {"workload": f"w{a}", "treatment": names[i], "seed": s, "status": "diverged" if diverged else "finished"}
+        row["trial_id"] = f"{a}-{i}-{s}"
         row |= {"outcome": np.nan if diverged else error, "oriented": error, "metric": "test_error"}
         row |= dict.fromkeys(("oriented_chance", "chance_standard_error", "oriented_best", "is_trained"), np.nan)
         rows.append(row | {name: values[a, i, s] for name, values in columns.items()})

@@ -152,20 +152,20 @@ def _(criterion: Ordering, group: Group) -> GroupVerdict:
 @judge.register(Lead)
 def _(criterion: Lead, group: Group) -> GroupVerdict:
     lower, higher, *beyond = group.sides
-    differences = _differences(higher, lower)
-    if beyond:
-        differences = _differences(differences, _differences(beyond[1], beyond[0]))
+    with np.errstate(invalid="ignore"):  # how two diverged trials differ is unknown
+        differences = higher - lower
+        if beyond:
+            differences -= beyond[1] - beyond[0]
     return _by_mean(differences, criterion.by, "difference")
 
 
 @judge.register(Equality)
 def _(criterion: Equality, group: Group) -> GroupVerdict:
-    differences, margin = _differences(*group.sides), criterion.within
-    if margin is None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            one, other = (np.log(side) for side in group.sides)
-        differences, margin = _differences(one, other), math.log(criterion.within_factor or 1.0)
-    difference = mean_estimate(differences)
+    (one, other), margin = group.sides, criterion.within
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if margin is None:
+            one, other, margin = np.log(one), np.log(other), math.log(criterion.within_factor or 1.0)
+        difference = mean_estimate(one - other)
     status = _equal_within(difference, margin)
     if criterion.within is not None:
         return GroupVerdict(status, difference, "difference")
@@ -175,21 +175,27 @@ def _(criterion: Equality, group: Group) -> GroupVerdict:
 
 
 def _equal_within(difference: Estimate, margin: float) -> Status:
-    if difference.n >= LEAST_SEEDS and not difference.has_interval and math.isfinite(difference.value):
-        # All seeds differ by the same amount, for example because the treatments are bitwise equal.
-        return "held" if abs(difference.value) < margin else "did not hold"
+    low, high = _one_sided_ends(difference)
+    if -margin < low and high < margin:
+        return "held"
+    is_beyond = low == high or difference.low > margin or difference.high < -margin
+    return "did not hold" if is_beyond else "undecided"
+
+
+def _one_sided_ends(difference: Estimate) -> tuple[float, float]:
+    """Return the ends of one-sided tests at 5 %: the difference itself if all seeds have the same; NaN if unknown."""
+    value = difference.value
     if difference.has_interval:
         half = _half_width(difference, 2 * _ALPHA)
-        if -margin < difference.value - half and difference.value + half < margin:
-            return "held"
-        if difference.low > margin or difference.high < -margin:
-            return "did not hold"
-    return "undecided"
+        return value - half, value + half
+    return (value, value) if difference.n >= LEAST_SEEDS else (math.nan, math.nan)
 
 
 @judge.register(Difference)
 def _(criterion: Difference, group: Group) -> GroupVerdict:
-    difference = mean_estimate(_differences(*group.sides))
+    one, other = group.sides
+    with np.errstate(invalid="ignore"):
+        difference = mean_estimate(one - other)
     equal = _equal_within(difference, criterion.by)
     opposite: dict[Status, Status] = {"held": "did not hold", "did not hold": "held"}
     return GroupVerdict(opposite.get(equal, equal), difference, "difference")
@@ -197,11 +203,12 @@ def _(criterion: Difference, group: Group) -> GroupVerdict:
 
 @judge.register(NotWorse)
 def _(criterion: NotWorse, group: Group) -> GroupVerdict:
-    differences = _differences(*group.sides)
+    one, other = group.sides
+    with np.errstate(invalid="ignore"):
+        differences = one - other
     worse = group.sign * differences
-    estimate = mean_estimate(worse)
     status: Status = "undecided"
-    if estimate.has_interval and estimate.value + _half_width(estimate, 2 * _ALPHA) < criterion.within:
+    if _one_sided_ends(mean_estimate(worse))[1] < criterion.within:
         status = "held"
     elif is_share(worse > criterion.within, criterion.refuted_at):
         status = "did not hold"

@@ -193,7 +193,8 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
 
 def _text(suite: Suite) -> str:
     """Return the suite file's text, with the changes of the command line as comments."""
-    options = sorted(set(suite.document.overrides.values()))
-    lines = [f"# run with {option}" for option in options]
-    known = suite.document.text.splitlines()  # a suite that is read from beside its ledger
-    return suite.document.text + "".join(f"{line}\n" for line in lines if line not in known)
+    text = suite.document.text
+    known = text.splitlines()  # a suite that is read from beside its ledger
+    lines = [f"# run with {' '.join(option.split())}" for option in sorted(set(suite.document.overrides.values()))]
+    added = "".join(f"{line}\n" for line in lines if line not in known)
+    return f"{text}\n{added}" if added and not text.endswith("\n") else text + added

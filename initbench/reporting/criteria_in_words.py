@@ -266,7 +266,8 @@ def _measured(group: GroupVerdict, metric: Metric | None, sides: Sequence[str], 
         if steps
     )
     if math.isfinite(group.estimate.value):
-        return f"median {size}, {seeds} ({where})"
+        kind = "mean" if group.estimate.has_interval else "median"
+        return f"{kind} {size}, {seeds} ({where})"
     return f"no mean, as {where}" if group.agreeing is None else f"{where}, met at {seeds}"
 
 

@@ -6,7 +6,7 @@ A record is a trial's, as stored in a ledger.
 from __future__ import annotations
 
 import math
-from statistics import median_low
+from statistics import median_high, median_low
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -151,10 +151,11 @@ def costs_to_target(
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to its workload's target, for `profiles.performance_profiles`.
 
-    The target of a workload is an outcome that one of its cells reached (`cells.cells`: the median over seeds at the
-    end): the middle one of all finite outcomes, the better of two middle ones; or, if that cell did not train, the
-    worst outcome of those that did. So the target never falls between two groups of cells, and in both the better cells
-    reach it. A cell's cost is the median of `cost_to_target` over its seeds, so it is +∞ if at least half of them miss.
+    The target of a workload is what one of its cells reached at more than half of its seeds at the end: the outcome of
+    its middle seed, or of the worse of two middle ones. The cell is the middle one of those with a finite outcome, the
+    better of two middle ones; or, if it did not train, the worst of those that did. So the target never falls between
+    two groups of cells or of seeds, and the better cells reach it. A cell's cost is the median of `cost_to_target` over
+    its seeds, so it is +∞ if at least half of them miss.
 
     Args:
         trials: as from `trials.comparable_trials`.
@@ -167,14 +168,13 @@ def costs_to_target(
         initializer's cost is unknown; and the targets by workload, in the metric's own direction, NaN if nothing
         trains, which all cells miss.
     """
-    compared = cells(trials)
-    compared = compared[compared["outcome"].notna()]
-    finite = compared[np.isfinite(compared["outcome"])]
-    workloads = sorted(set(compared["workload"]), key=natural)
-    middle = finite.groupby("workload")["outcome"].agg(median_low).reindex(workloads)
-    worst = compared[compared["state"] == "trained"].groupby("workload")["outcome"].max().reindex(workloads)
-    targets = middle.clip(upper=worst).where(worst.notna()).rename("target")
     results = trial_outcomes(trials)
+    outcomes = results.groupby(["workload", "treatment"], sort=False)["outcome"].agg(median_high)
+    states = cells(trials).set_index(["workload", "treatment"])["state"].reindex(outcomes.index)
+    workloads = sorted(set(results["workload"]), key=natural)
+    middle = outcomes[np.isfinite(outcomes)].groupby("workload").agg(median_low).reindex(workloads)
+    worst = outcomes[states == "trained"].groupby("workload").max().reindex(workloads)
+    targets = middle.clip(upper=worst).where(worst.notna()).rename("target")
     for workload in workloads:
         targets[workload] = metrics[workload].oriented(targets[workload]) if target is None else target
     each = [

@@ -226,12 +226,13 @@ def learning_differences(trials: pd.DataFrame) -> set[frozenset[str]]:
 
     If two treatments were alike, each would be the one that learns at half of the workloads and seeds where only one of
     them does: an exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments.
-    If chance is unknown, a trial learns unless it diverges.
+    If chance is unknown, a trial learns unless it diverges. A trial that is on two workloads, because its initializer
+    brings the scheme of one of them, counts once.
 
     Args:
         trials: of a suite.
     """
-    results = trials[trials["oriented"].notna()]
+    results = trials[trials["oriented"].notna()].drop_duplicates(["treatment", "trial_id"])
     flags, outcomes = (results[column].to_numpy(dtype=float) for column in ("is_trained", "oriented"))
     learns = np.where(np.isnan(flags), np.isfinite(outcomes), flags)
     known = results[["workload", "seed", "treatment"]].assign(learns=learns)

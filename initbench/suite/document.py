@@ -7,6 +7,7 @@ values). Aliases become copies, so a change at one key does not change another.
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections.abc import Mapping
@@ -71,7 +72,7 @@ class Document:
         target: Any = self.data
         for part in key[:-1]:
             target = target[part]
-        target[key[-1]] = value
+        target[key[-1]] = copy.deepcopy(value)  # one option can replace several values
         self.lines = {k: line for k, line in self.lines.items() if k[: len(key)] != key}
         self.overrides[key] = option
 

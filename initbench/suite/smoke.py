@@ -118,6 +118,8 @@ def _recipe(recipe: Recipe, largest: int) -> Recipe:
     }
     asked = {name: value for name, value in short.items() if getattr(recipe, name) != _RECIPE[name]}
     length = {"epochs": 2} if recipe.trains and recipe.steps is None else {"epochs": recipe.epochs}
+    if recipe.batch_norm == "micro_batch":
+        largest = max(largest, 4)  # each of two micro-batches needs two samples
     # Random data have no lengths of sentences, which batches of tokens need.
     always = {"batch_size": min(recipe.batch_size, largest), "batch_tokens": None, "threads": 1}
     return Recipe.model_validate(recipe.model_dump() | asked | length | always)

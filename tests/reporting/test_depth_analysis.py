@@ -67,6 +67,22 @@ def test_who_trains_how_deep_is_told_by_chance():
     )
 
 
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ({10: 0.1, 16: 0.1}, "metainit trains at every depth to 28, kaiming only to 10"),
+        ({10: 0.1, 16: 0.1, 28: 0.1}, "delta_orthogonal and metainit train at every depth to 28, kaiming only to 10"),
+    ],
+)
+def test_a_treatment_that_did_not_run_at_the_largest_depth_is_not_said_to_train_there(errors, words):
+    found = depth_of(
+        at_depths(KAIMING, {10: 0.1, 16: 0.9, 28: 0.9}),
+        at_depths(DELTA_1, errors),
+        at_depths(METAINIT, {10: 0.1, 16: 0.11, 28: 0.15}),
+    )
+    assert str(found.sentences[0]) == f"On plain, {words}."
+
+
 def test_the_steepest_step_is_where_it_still_trains():
     found = depth_of(
         at_depths(KAIMING, {10: 0.10, 16: 0.30, 28: 0.9}),

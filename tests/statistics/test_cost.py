@@ -63,6 +63,26 @@ def test_the_table_of_costs_by_hand():
     assert list(profiles[second]) == [0, 0.5]
 
 
+@pytest.mark.parametrize(
+    ("errors", "target"),
+    [
+        ([(0.03, 0.04, 0.05, 0.06), (0.07, 0.08, 0.09, 0.10)], 0.05),
+        ([(0.03, 0.03, 0.9, 0.9)], 0.9),  # not the midpoint of two camps
+    ],
+)
+def test_of_two_middle_seeds_the_worse_sets_the_target_which_its_cell_reaches(errors, target):
+    starts, free = (KAIMING, DELTA_1), {"forward": 0, "backward": 0}
+    records = [
+        record(start, free, (1.0, error), seed=seed)
+        for start, seeds in zip(starts, errors, strict=False)
+        for seed, error in enumerate(seeds)
+    ]
+    costs, targets = costs_of(records)
+    assert list(targets) == [target]
+    assert costs.iloc[0]["kaiming"] == 20
+    assert "delta_orthogonal" not in costs or costs.iloc[0]["delta_orthogonal"] == math.inf
+
+
 def at_the_end(*errors, diverged=0):
     """Return records of one seed of each error, of a split whose chance level is 0.9, and of some that diverged."""
     free = {"forward": 0, "backward": 0}

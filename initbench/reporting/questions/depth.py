@@ -93,7 +93,8 @@ def _reach(family: str, rows: pd.DataFrame, results: Results) -> Sentence:
         return say(f"On {{family!b}}, no {treatment} trains at the smallest depth.", family=family)
     row = rows[failing].sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
     least, reached = results.names.treatment(row["treatment"]), row["deepest_trained"]
-    if everywhere := [results.names.treatment(label) for label in rows.loc[~failing, "treatment"]]:
+    deep = ~failing & (rows["deepest_trained"] == deepest)  # others may not have run so deep
+    if everywhere := [results.names.treatment(label) for label in rows.loc[deep, "treatment"]]:
         verb = "train" if len(everywhere) > 1 else "trains"
         only = "not even at the smallest" if math.isnan(reached) else f"only to {reached:g}"
         text = f"On {{family!b}}, {{everywhere!b}} {verb} at every depth to {deepest:g}, {{least!b}} {only}."

@@ -47,9 +47,10 @@ class Unknown:
 
     Attributes:
         what: ``order`` if there are too few workloads to find a difference of one rank; ``sizes`` if the differences
-            over workloads are too small; ``metrics`` if two treatments ran on workloads of several metrics;
-            ``differences`` on the only workload; ``seeds`` if there are too few for any interval; ``nothing`` if no two
-            treatments can be compared.
+            over workloads are too small, ``workloads`` if there are too few for any interval of theirs, ``divergence``
+            if they have no mean because trials diverged; ``metrics`` if two treatments ran on workloads of several
+            metrics; ``differences`` on the only workload; ``seeds`` if there are too few for any interval; ``nothing``
+            if no two treatments can be compared.
         have: how many workloads, seeds or (``nothing``) treatments there are.
         needed: how many would be needed; None if unknown or more than 10,000.
     """
@@ -186,7 +187,13 @@ def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead
             return Unknown("metrics", ranks.workloads)
         one, other = map(str, ranks.mean_ranks.index)
         paired = compare_paired(results.trials, one, other)
-        return Unknown("sizes", paired.workloads, paired.needed) if not paired.is_told else None
+        if paired.is_told:
+            return None
+        if paired.workloads and not paired.has_mean:
+            return Unknown("divergence", paired.workloads)
+        if paired.workloads < MINIMUM_SEEDS and not paired.is_over_seeds:
+            return Unknown("workloads", paired.workloads, MINIMUM_SEEDS)
+        return Unknown("sizes", paired.workloads, paired.needed)
     is_open = any(cell.mark == "unresolved" for cell in cells.cells)
     return Unknown("differences", workloads) if workloads == 1 and is_open else None
 
@@ -383,6 +390,8 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
                 "differences": "which of those with an open mark are worse than the best; more seeds may tell.",
                 "order": f"an order over {noun}s; {are_few}, and {needed} to find a difference of one rank.",
                 "sizes": f"an order of the {one}s; {are_few}, and {needed}.",
+                "workloads": f"an order of the {one}s; {are_few}, and at least {unknown.needed} are needed.",
+                "divergence": f"an order of the {one}s, because trials diverged; more {noun}s would be needed.",
             }[unknown.what]
         )
     return [say(text, is_open=True)]

@@ -176,7 +176,9 @@ def _best(
         yield _only(order, metric, display)
     elif len(order.outcomes):
         yield from _leaders(order, metric, display, needed)
-    elif len(order.diverged) == order.compared and not order.partly:
+    elif len(order.diverged) == order.compared and all(
+        2 * number >= seeds for number, seeds in order.diverged.values()
+    ):
         yield say(f"Every {treatment} diverges.")
 
 

@@ -121,12 +121,12 @@ def test_what_initialization_costs():
     )
 
 
-def on_one_network(medians, *, chance=0.9, diverged=(), saturated=()):
+def on_one_network(medians, *, chance=0.9, diverged=(), seeds_diverged=3, saturated=()):
     """Return the sentences on one workload of three seeds, of treatments i0, i1, …"""
     noise = 0.001 * np.array([[-1, 0, 1], [1, 0, -1], [0, 2, -1], [0, 0, 1], [1, -1, 0]])
     outcome = (np.array(medians)[:, None] + noise[: len(medians)])[None]
     for i in diverged:
-        outcome[0, i] = inf
+        outcome[0, i, :seeds_diverged] = inf
     trials = frame(outcome).assign(oriented_chance=chance, chance_standard_error=0.001, oriented_best=0.0)
     judged = cells(trials.assign(is_trained=is_trained(*(trials[column] for column in JUDGED))))
     verdicts = workload_verdicts(judged, trials, suite_variances(trials, judged))
@@ -172,6 +172,8 @@ def test_one_network_where_one_or_nobody_trains():
     assert plain(on_one_network([0.02, 0.9])[0]) == "Only i0 trains: 2.0 % test error."
     assert on_one_network([0.9, 0.9])[0].text.startswith("No initializer trains here: 90.0")
     assert on_one_network([0.9, 0.9], diverged=[0, 1])[0].text == "Every initializer diverges."
+    sometimes = on_one_network([0.9, 0.9], diverged=[0, 1], seeds_diverged=1)
+    assert sometimes[0].text.startswith("No initializer trains here")
     # Where chance is not known nobody is said to train.
     assert (
         plain(on_one_network([0.9, 0.9], chance=nan, diverged=[1])[0]) == "Only i0 does not diverge: 90.0 % test error."
