@@ -89,7 +89,7 @@ def _unknown_properties(key: Key, criterion: Criterion, seen: Seen) -> Iterator[
     if isinstance(criterion, RateRatio):
         named |= {("rate",): criterion.rate, ("rises_with",): criterion.rises_with}
     for path, name in named.items():
-        if name is not None and not seen.of(name):
+        if name is not None and not seen.knows(name):
             yield (*key, *path), f"no trial has {dotted((name,))}{nearest(name, seen.keys())}"
 
 

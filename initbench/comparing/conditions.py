@@ -94,11 +94,11 @@ class Matcher:
         Args:
             seen: the properties of all trials.
             changed: the kinds (see `kind_of`) that the command line has changed: a condition on their previous values
-                is not an error.
+                is not an error. `seen` knows the arguments of components of these kinds.
         """
         for key, wanted in self.condition.items():
             others = seen.of(key)
-            if not others:
+            if not seen.knows(key):
                 return key, f"is an unknown key{nearest(key, seen.keys())}"
             if wanted == []:
                 return key, "must not be an empty list: nothing would match"
@@ -119,6 +119,13 @@ class Seen:
     def add(self, trial: Mapping[str, Any]) -> None:
         for key, value in trial.items():
             self._values.setdefault(key, {}).setdefault(repr(value), value)
+
+    def know(self, key: str) -> None:
+        """Add a property that trials can have, although none has it."""
+        self._values.setdefault(key, {})
+
+    def knows(self, key: str) -> bool:
+        return key in self._values
 
     def keys(self) -> list[str]:
         return sorted(self._values)

@@ -140,7 +140,8 @@ class TrainingBatches:
         for name, stream in self._generators.items():
             stream.set_state(state["streams"][name])
         self._weight.bit_generator.state = json.loads(state["mixup_weight"])
-        self._begun, self._taken, self._left_out = None, 0, int(state["taken"])
+        self._begun = self._streams()
+        self._taken = self._left_out = int(state["taken"])
 
     def _streams(self) -> dict[str, Tensor]:
         return {name: stream.get_state() for name, stream in self._generators.items()}

@@ -18,6 +18,7 @@ from initbench.registry import Description, register_dataset
 
 _SPLITS = ("train", "validation", "test")
 _MAGIC = frozenset("*?[")
+_SHARE = 0.05  # of files, for validation and for test
 # A path or pattern, or several of them; a trial's id does not depend on a Path.
 Paths = Path | tuple[str, ...] | None
 
@@ -38,8 +39,8 @@ def text_file(
     test: Paths = None,
     files: Paths = None,
     *,
-    validation_share: float = 0.05,
-    test_share: float = 0.05,
+    validation_share: float = _SHARE,
+    test_share: float = _SHARE,
     tokenizer: Literal["bytes", "bpe"] = "bytes",
     vocabulary: int | None = None,
     context: int = 256,
@@ -103,6 +104,8 @@ def _check(arguments: Mapping[str, Any]) -> int:
         check_shares(arguments["validation_share"], arguments["test_share"])
     elif missing := [split for split in ("train", "test") if split not in given]:
         raise ArgumentError("is required: train and test, or files that are cut into splits", missing[0])
+    elif shares := [name for name in ("validation_share", "test_share") if arguments[name] != _SHARE]:
+        raise ArgumentError("is for files, which are cut into splits", shares[0])
     if arguments["tokenizer"] == "bpe":
         return check_vocabulary(arguments["vocabulary"])
     if arguments["vocabulary"] is not None:

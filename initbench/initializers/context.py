@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from initbench import randomness
-from initbench.errors import InitializationError
+from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
 from initbench.models.batches import Batch, LossFunction, Weight, move, reference_parameter, zero_inputs
@@ -59,12 +60,27 @@ RealBatches = Iterable[Batch] | Callable[[int], Iterable[Batch]]
 """Batches of the training split, or a function that returns them for a given batch size."""
 
 
+OPTIMIZERS = ("sgd", "signsgd", "adam", "adamw")
+
+
 @dataclass(frozen=True)
 class Optimizer:
-    """The optimizer that the model will be trained with, ``sgd`` or ``adam``, and its learning rate."""
+    """The optimizer that the model will be trained with, one of `OPTIMIZERS`, and its learning rate.
+
+    Raises:
+        ArgumentError: there is no such optimizer, or the learning rate is not a finite number of at least 0.
+    """
 
     name: str = "sgd"
     lr: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.name not in OPTIMIZERS:
+            raise ArgumentError(f"must be one of {', '.join(OPTIMIZERS)}, got {self.name!r}", "training_optimizer")
+        if not 0 <= self.lr < math.inf:
+            raise ArgumentError(
+                f"has a learning rate that is not finite and at least 0, {self.lr}", "training_optimizer"
+            )
 
 
 @dataclass

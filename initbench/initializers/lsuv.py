@@ -184,10 +184,15 @@ class _Visitor:
         before = weight.clone()
         weight.mul_(solution[0].to(weight.dtype))
         outputs: Tensor = module.forward(*inputs)
-        if abs(outputs.double().std(correction=0) / self._std - 1) <= self._tolerance:
+        if abs(outputs.double().std(correction=0) / self._std - 1) > self._tolerance:
+            weight.copy_(before)
+        else:
             self._solutions[name] = solution
-            return outputs
-        weight.copy_(before)
+            bias: Any = module.bias
+            if not self._remove_mean or bias is None or not bias.requires_grad:
+                return outputs
+            self._lowered[name] = outputs.double().mean()
+            bias.sub_(self._lowered[name].to(bias.dtype))
         return module.forward(*inputs)
 
     def scales(self) -> dict[str, float]:

@@ -318,7 +318,7 @@ def _reason(event: Event) -> str:
     reason: Any = event["reason"]
     if reason is None:
         return "as the model was built"
-    words: str = REASONS.get(reason, reason).format(layer="the layer")
+    words: str = REASONS[reason].format(layer="the layer") if reason in REASONS else reason
     return words.removeprefix("untouched: ")
 
 

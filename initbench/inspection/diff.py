@@ -109,7 +109,7 @@ class Difference:
         return "\n".join(_lines(self))
 
 
-Side = Fingerprint | Build
+Side = Fingerprint | Build | Path
 
 
 def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Difference:
@@ -152,7 +152,7 @@ def diff(a: Side, b: Side, *, seeds: int = 5, false_alarms: float = 0.05) -> Dif
 
 
 def _fingerprint(side: Side, seeds: int) -> Fingerprint:
-    if isinstance(side, str) and Path(side).suffix == ".json":
+    if isinstance(side, Path) or (isinstance(side, str) and Path(side).suffix == ".json"):
         return read_fingerprint(side)
     if isinstance(side, Fingerprint):
         return side

@@ -60,13 +60,19 @@ class Expectation:
         """Return the law's number for a tensor.
 
         Raises:
-            InitbenchError: the formula uses a size that the tensor does not have, or has no value.
+            InitbenchError: the formula uses a size that the tensor does not have or has no value, or a deviation, bound or
+                gain is not positive.
         """
         sizes = {size: getattr(sample, size) for size in _SIZES}
         try:
-            return _evaluate(ast.parse(self.number, mode="eval").body, sizes)
+            number = float(_evaluate(ast.parse(self.number, mode="eval").body, sizes))
         except (ArithmeticError, TypeError, ValueError):
             raise InitbenchError(f"{self.number}: has no value for {sample.role.name}") from None
+        if self.law != "constant" and not 0 < number < math.inf:
+            raise InitbenchError(
+                f"{_NUMBERS[self.law]}: {self.number} is {number:g} for {sample.role.name}; it must be positive"
+            )
+        return number
 
     def __str__(self) -> str:
         return self.law if self.law not in _NUMBERS else f"{self.law} with {_NUMBERS[self.law]} {self.number}"

@@ -238,7 +238,7 @@ def _tensor_fingerprint(measured: list[_Measured], roles: Mapping[str, TensorRol
     role = first.role
     beside = next((other for other in roles.values() if other.layer == role.layer and other.is_weight), role)
     fans = role if role.is_weight or "bias" not in role.role or "norm" in role.role else beside
-    fixed = all((one.mean, one.std, one.quantiles) == (first.mean, first.std, first.quantiles) for one in seeds)
+    fixed = all(one.digest == first.digest for one in seeds)
     result = TensorFingerprint(
         role.name, role.shape, role.role, part, role.tied, fans.fan_in, fans.fan_out, role.transposed, fixed=fixed
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -77,8 +76,7 @@ def samples_of(summaries: Sequence[TensorSummary]) -> dict[str, Sample]:
         weight = role if role.is_weight else weights.get(role.layer) if "bias" in role.role else None
         block = None
         if role.is_branch_end and role.is_weight:
-            prefix = re.match(r"\D*\d*", role.name)
-            block = blocks.setdefault(prefix.group() if prefix else role.name, len(blocks) + 1)
+            block = blocks.setdefault(role.block, len(blocks) + 1)
         if weight is None:
             samples[role.name] = Sample(summary)
             continue

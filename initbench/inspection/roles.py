@@ -40,6 +40,8 @@ class TensorRole:
         fan_out: outputs that each input reaches; None except for weights.
         transposed: whether a block is stored as (inputs, outputs, *kernel).
         tied: its other names.
+        block: the block of the residual branch that the weight ends, a module of a list if there is one; empty for
+            other parameters.
     """
 
     name: str
@@ -52,6 +54,7 @@ class TensorRole:
     fan_out: int | None = None
     transposed: bool = False
     tied: tuple[str, ...] = ()
+    block: str = ""
 
     @property
     def is_weight(self) -> bool:
@@ -208,7 +211,7 @@ class _Refinement:
             self._change(name, role="gate", fan_in=None, fan_out=None)
         for name in branch.ends:
             weight = self._weights[name]
-            self._change(weight, role=self._roles[weight].role.removesuffix(END) + END)
+            self._change(weight, role=self._roles[weight].role.removesuffix(END) + END, block=_block(branch))
         norm = self._last_norm(branch)
         if norm is not None:
             self._change(f"{norm}.weight", role="norm weight" + END)
@@ -243,6 +246,13 @@ _NAME_ROLES = (
     (r"bias_(ih|hh)(_l\d+\w*)?$", "recurrent bias"),
     (r"\.bias$", "bias"),
 )
+
+
+def _block(branch: ResidualBranch) -> str:
+    """Return the innermost module of a list around a branch, such as ``layers.3``, which attention and MLP share."""
+    parts = branch.block.split(".")
+    last = max((number for number, part in enumerate(parts, 1) if part.isdigit()), default=len(parts))
+    return ".".join(parts[:last])
 
 
 def roles_from_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorRole]:

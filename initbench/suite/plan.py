@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from initbench.claims.check import check_claims
 from initbench.comparing.conditions import Matcher, Seen
 from initbench.comparing.labels import component_labels
 from initbench.errors import SuiteError
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, Registry
 from initbench.suite.compatible import Compatibility
 from initbench.suite.document import Origin
 from initbench.suite.load import Suite
@@ -29,6 +30,11 @@ _KINDS = {
     "seeds": "seed",
 }
 """Section of a suite → its name in conditions, see `initbench.comparing.conditions.kind_of`."""
+_REGISTRIES: dict[str, Registry[Any]] = {
+    "architecture": ARCHITECTURES,
+    "initializer": INITIALIZERS,
+    "dataset": DATASETS,
+}
 _MOST_REASONS = 5
 
 
@@ -339,6 +345,8 @@ def _check_conditions(
             seen.add(row.properties)
             known |= of
     changed = {_KINDS[str(key[0])] for key in suite.document.overrides if key[0] in _KINDS}
+    for argument in _arguments(changed):  # a component that the command line has left out may have had it
+        seen.know(argument)
     conditions: list[tuple[Key, dict[str, Any], Sequence[Row]]]
     conditions = [(("rules", index, "when"), rule.when, written) for index, rule in enumerate(suite.rules)]
     conditions += [(("exclude", index), condition, selected) for index, condition in enumerate(suite.exclude)]
@@ -358,6 +366,16 @@ def _check_conditions(
     for option, condition in filters:
         if problem := _never_met(condition, selected, seen, ()):
             raise SuiteError(problem[1], f"--only {option}", None, problem[0] or "")
+
+
+def _arguments(kinds: Collection[str]) -> Iterator[str]:
+    """Yield the keys by which conditions name the arguments of every component of these kinds."""
+    for kind in _REGISTRIES.keys() & kinds:
+        for component in map(_REGISTRIES[kind].get, _REGISTRIES[kind].names()):
+            for argument in component.arguments:
+                yield f"{kind}.{argument.name}"
+                if kind == "architecture":
+                    yield argument.name
 
 
 def _never_met(
