@@ -62,8 +62,7 @@ class Display(Progress):
             self._say(f"{counted(len(missing), 'trial')} to run{kept}{more}")
         else:
             self.total = self.have + self.counts.total() + len(missing) + awaited
-            done = "the searches are done" if not awaited else "the searches have ended, some with failed trials"
-            self._say(f"{done}; {counted(len(missing), 'trial')} to run at the values that they chose")
+            self._say(f"the searches have ended; {counted(len(missing), 'trial')} to run at the values that they chose")
         if not self.console.is_terminal:
             return
         self.bar = Bar(

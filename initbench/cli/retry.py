@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,8 @@ from initbench.ledger import SUITE_FILE, Ledger
 
 if TYPE_CHECKING:
     from initbench.cli.request import Request
+    from initbench.suite.plan import Plan
+    from initbench.suite.tuning import Searched
 
 
 def retry(
@@ -60,6 +63,7 @@ def retry(
 
 def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *, failed: bool) -> Request:
     from initbench.cli.request import read_request
+    from initbench.execution.searched import searched
 
     stored = read_plan(folder)
     if stored is None or not (folder / SUITE_FILE).exists():
@@ -75,9 +79,16 @@ def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *,
     )
     if not failed:
         return request
-    statuses = Ledger(folder).statuses([])
-    rows = [
-        replace(row, status="unselected") if row.status == "run" and statuses.get(row.spec.id) != "failed" else row
-        for row in request.plan.rows
-    ]
-    return request._replace(plan=replace(request.plan, rows=tuple(rows)))
+    records = list(Ledger(folder).records([]))
+    failures = {record.id for record in records if record.status == "failed"}
+
+    def replan(results: Mapping[str, Searched]) -> Plan:
+        """Return the plan of the failed trials alone; final trials that their results lead to have not run yet."""
+        planned = request.plan if request.replan is None else request.replan(results)
+        rows = [
+            replace(row, status="unselected") if row.status == "run" and row.spec.id not in failures else row
+            for row in planned.rows
+        ]
+        return replace(planned, rows=tuple(rows), tuned=())
+
+    return request._replace(plan=replan(searched(records)), replan=None if request.replan is None else replan)

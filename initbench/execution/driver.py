@@ -131,9 +131,12 @@ def run_suite(
             raise
     statuses = Counter(recorder.statuses.get(trial.id, "missing") for trial in plan.trials)
     if plan.awaited:
-        statuses["missing"] += plan.awaited
-        trials = f"{counted(plan.awaited, 'final trial')} cannot be determined while search trials fail"
-        progress.note(f"{trials}; to run the search trials again: initbench retry {folder} --failed")
+        trials = f"{counted(plan.awaited, 'final trial')} cannot be determined"
+        if any(trial.phase == "search" and recorder.statuses.get(trial.id) == "failed" for trial in plan.trials):
+            statuses["missing"] += plan.awaited
+            progress.note(f"{trials} while search trials fail; to run all of them: initbench retry {folder}")
+        else:
+            progress.note(f"{trials}: the shared rate depends on searches that --only left out")
     sentences = tuple(str(sentence) for sentence in written.sentences)
     seconds = time.monotonic() - begun
     return RunSummary(folder, dict(statuses), ran, seconds, written.page, sentences, shown_uri(uri))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from ledgers import make_scored
-from operations import NoTracking
+from operations import NoTracking, without_the_rest
 from tuned import ERRORS, At, curved
 
+from initbench.cli.command_line import main
 from initbench.cli.status import lines
 from initbench.data.dataset import Samples, Split
 from initbench.execution import trial as trial_module
@@ -298,3 +301,94 @@ def test_nothing_of_the_test_split_is_read_before_the_choice(tmp_path, monkeypat
         assert record.spec == poisoned_finals[trial].spec
         if record.spec["initializer"]["name"] == "kaiming":
             assert record.metrics["test_error"] != poisoned_finals[trial].metrics["test_error"]
+
+
+# --- the command line
+
+
+THREE_RATES = """
+name: small
+dataset: {name: digits, train_size: 64}
+architectures: [{name: mlp, depth: 2, width: 8}]
+initializers: [kaiming, xavier]
+recipe: {epochs: 1, lr: 1.0}
+tune: {recipe.lr: [0.01, 0.1, 1.0]}
+probes: []
+seeds: 1
+"""
+
+
+@pytest.fixture
+def initbench(tmp_path, monkeypatch, capsys):
+    """Run `initbench COMMAND` on the suite: return its exit code, what it printed, and which trials it ran."""
+    without_the_rest(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite.yaml").write_text(THREE_RATES)
+
+    def command(name, *arguments, fails=lambda spec: False, stops_after=None):
+        ran = []
+
+        def execute(job, observer):
+            observer.ready()
+            for spec in job.trials:
+                if len(ran) == stops_after:
+                    raise KeyboardInterrupt
+                ran.append((spec.phase, spec.initializer.name, spec.recipe.lr))
+                if fails(spec):
+                    observer.finished(failed_record(spec, "RuntimeError", "broken", "", {}))
+                else:
+                    made_up(family)(replace(job, trials=(spec,)), observer)
+
+        monkeypatch.setattr(import_module(f"initbench.cli.{name}"), "chosen_executor", lambda *_: execute)
+        monkeypatch.setattr(sys, "argv", ["initbench", name, *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        return code, capsys.readouterr().out, ran
+
+    return command
+
+
+def is_search_of_kaiming(spec):
+    return (spec.phase, spec.initializer.name, spec.recipe.lr) == ("search", "kaiming", 0.1)
+
+
+def test_a_final_trial_at_a_rate_that_was_found_runs_again_alone_if_it_failed(initbench):
+    failed = ("final", "kaiming", 0.01)
+    code, _, _ = initbench("run", "suite.yaml", fails=lambda s: (s.phase, s.initializer.name, s.recipe.lr) == failed)
+    assert code == 1
+    code, _, ran = initbench("retry", "runs/small", "--failed")
+    assert (code, ran) == (0, [failed])
+    assert initbench("retry", "runs/small", "--failed") == (0, "runs/small: no trial has failed\n", [])
+
+
+def test_a_search_trial_that_failed_before_an_interruption_runs_again_alone(initbench):
+    code, _, ran = initbench("run", "suite.yaml", fails=is_search_of_kaiming, stops_after=4)
+    assert (code, len(ran)) == (130, 4)
+    code, said, ran = initbench("retry", "runs/small", "--failed")
+    assert (code, ran) == (0, [("search", "kaiming", 0.1)])
+    assert "1 trial to run\n" in said
+
+
+def test_final_trials_of_a_search_that_failed_run_without_failed(initbench):
+    code, said, ran = initbench("run", "suite.yaml", fails=is_search_of_kaiming)
+    assert (code, len(ran)) == (1, 2 * 3 + 2 + 1)
+    # kaiming's at its own rate, and both initializers' at the shared one.
+    assert "3 final trials cannot be determined while search trials fail; to run all of them: initbench retry" in said
+    code, said, ran = initbench("retry", "runs/small", "--failed", fails=is_search_of_kaiming)
+    assert (code, ran) == (1, [("search", "kaiming", 0.1)])
+    code, said, ran = initbench("retry", "runs/small", "--failed")
+    assert (code, ran) == (0, [("search", "kaiming", 0.1)])
+    code, said, ran = initbench("retry", "runs/small")
+    assert code == 0
+    assert ("final", "kaiming", 0.01) in ran
+    assert {phase for phase, _, _ in ran} == {"final"}
+
+
+def test_a_shared_rate_that_waits_for_searches_left_out_is_nothing_missing(initbench):
+    code, said, _ = initbench("run", "suite.yaml", "--only", "initializer=kaiming")
+    assert code == 0
+    assert "1 final trial cannot be determined: the shared rate depends on searches that --only left out" in said
+    assert "fail" not in said
