@@ -60,8 +60,8 @@ class Expectation:
         """Return the law's number for a tensor.
 
         Raises:
-            InitbenchError: the formula uses a size that the tensor does not have or has no value, or a deviation, bound or
-                gain is not positive.
+            InitbenchError: the formula uses a size that the tensor does not have or has no value, or a deviation, bound
+                or gain is not positive.
         """
         sizes = {size: getattr(sample, size) for size in _SIZES}
         try:

@@ -211,7 +211,7 @@ class _Refinement:
             self._change(name, role="gate", fan_in=None, fan_out=None)
         for name in branch.ends:
             weight = self._weights[name]
-            self._change(weight, role=self._roles[weight].role.removesuffix(END) + END, block=_block(branch))
+            self._change(weight, role=self._roles[weight].role.removesuffix(END) + END, block=_block(branch, weight))
         norm = self._last_norm(branch)
         if norm is not None:
             self._change(f"{norm}.weight", role="norm weight" + END)
@@ -248,11 +248,14 @@ _NAME_ROLES = (
 )
 
 
-def _block(branch: ResidualBranch) -> str:
-    """Return the innermost module of a list around a branch, such as ``layers.3``, which attention and MLP share."""
+def _block(branch: ResidualBranch, weight: str) -> str:
+    """Return the innermost module of a list around a branch, such as ``layers.3``, which attention and MLP share.
+
+    If the model itself adds branches, it is the outermost module of a list around the weight that ends one.
+    """
     parts = branch.block.split(".")
-    last = max((number for number, part in enumerate(parts, 1) if part.isdigit()), default=len(parts))
-    return ".".join(parts[:last])
+    last = max((number for number, part in enumerate(parts, 1) if part.isdigit()), default=0)
+    return ".".join(parts[:last]) or re.split(r"(?<=\d)\.", weight)[0]
 
 
 def roles_from_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorRole]:

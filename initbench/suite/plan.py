@@ -371,8 +371,9 @@ def _check_conditions(
 def _arguments(kinds: Collection[str]) -> Iterator[str]:
     """Yield the keys by which conditions name the arguments of every component of these kinds."""
     for kind in _REGISTRIES.keys() & kinds:
-        for component in map(_REGISTRIES[kind].get, _REGISTRIES[kind].names()):
-            for argument in component.arguments:
+        registry = _REGISTRIES[kind]
+        for name in registry.names():
+            for argument in () if name.endswith("/*") else registry.get(name).arguments:
                 yield f"{kind}.{argument.name}"
                 if kind == "architecture":
                     yield argument.name

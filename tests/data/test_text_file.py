@@ -270,6 +270,7 @@ class TestRefusals:
             ({"files": "book.txt", "context": 0}, "context", "at least 1"),
             ({"files": "book.txt", "train_size": 0}, "train_size", "at least 1"),
             ({"files": "book.txt", "test_share": 0.0}, "test_share", "between 0 and 1"),
+            ({"train": "book.txt", "test": "umlauts.txt", "test_share": 0.1}, "test_share", "is for files"),
             ({"files": "book.txt", "validation_share": -0.1}, "validation_share", "at least 0"),
             ({"files": "book.txt", "validation_share": 0.6, "test_share": 0.4}, "validation_share", "train"),
             ({"files": "book.txt", "vocabulary": 300}, "vocabulary", "bpe"),

@@ -112,8 +112,10 @@ def test_a_restored_iterator_goes_on_within_the_epoch(taken):
     epoch = killed.epoch()
     for _ in range(taken):
         next(epoch)
+    interrupted = training()
+    interrupted.restore(killed.state())
     again = training()
-    again.restore(killed.state())
+    again.restore(interrupted.state())  # it was interrupted again before its next batch
     found = [batch for _ in range(2) for batch in again.epoch()]
     for ours, theirs in zip(found, expected[taken:], strict=True):
         assert torch.equal(ours.inputs, theirs.inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from typing import get_args
 
 import pytest
 import torch
@@ -12,7 +13,9 @@ from cases import assert_same_state, state
 from torch.nn.utils.parametrizations import weight_norm
 
 from initbench.errors import ArgumentError, InitializationError
+from initbench.initializers.context import OPTIMIZERS
 from initbench.initializers.initialize import initialize
+from initbench.training.recipe import Recipe
 
 IDS = [f"{case.name}-{tuner}" for case in CASES for tuner in case.messages]
 
@@ -78,6 +81,19 @@ def test_numbers_of_steps(tuner, argument, number):
     error = refused(tuner, ArgumentError, **{argument: number})
     assert str(error) == f"{argument} must be at least 1, got {number}"
     assert error.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "message"), [(("SGD", 0.1), "must be one of sgd, "), (("adam", -1.0), "learning rate")]
+)
+def test_an_optimizer_that_there_is_not(optimizer, message):
+    """It was taken for Adam."""
+    with pytest.raises(ArgumentError, match=f"^training_optimizer .*{message}"):
+        initialize(Images(), "kaiming", training_optimizer=optimizer)
+
+
+def test_the_optimizers_are_those_of_recipes():
+    assert get_args(Recipe.model_fields["optimizer"].annotation) == OPTIMIZERS
 
 
 def test_out_of_memory_stays_what_it_is():

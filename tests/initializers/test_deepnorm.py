@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -72,6 +73,17 @@ def test_the_fold_gives_the_same_outputs():
     outputs, expected = folded(inputs), shortcuts_times(model, alpha)(inputs)
     torch.testing.assert_close(outputs, expected, rtol=0, atol=1e-12)
     assert (outputs - transformer(depth=2, decoder_depth=3).double()(inputs)).abs().max() > 1e-3
+
+
+def test_pytorchs_layers_are_evaluated_as_they_are_trained():
+    """In evaluation they call a kernel that would skip the multipliers."""
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    inputs = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
+    folded = initbench.rewrite(encoder, "deepnorm", inputs=inputs).eval()
+    expected = folded(inputs)
+    with torch.no_grad():
+        torch.testing.assert_close(copy.deepcopy(folded)(inputs), expected, rtol=0, atol=1e-5)
 
 
 def test_alpha_is_an_argument():

@@ -122,6 +122,27 @@ def test_another_deviation_and_no_mean(bias):
     assert (max(map(abs, means)) < 1e-9) == bias
 
 
+class LinearOfItsOwn(nn.Linear):
+    """A linear layer with a forward pass of its own, as many libraries have."""
+
+    def forward(self, inputs):
+        return nn.functional.linear(inputs, self.weight, self.bias)
+
+
+def test_no_mean_of_layers_with_a_forward_pass_of_their_own():
+    models = []
+    for kind in (nn.Linear, LinearOfItsOwn):
+        torch.manual_seed(0)
+        model = nn.Sequential(kind(8, 32), nn.ReLU(), kind(32, 32)).double()
+        inputs = torch.randn(64, 8, dtype=torch.float64) + 1
+        record = initialize(
+            model, "lsuv", base=None, remove_mean=True, tolerance=1e-9, batches=[(inputs, torch.zeros(64))]
+        )
+        assert record.tensors["2.bias"][0]["event"] == "shifted"
+        models.append(model)
+    torch.testing.assert_close(*(list(model.parameters()) for model in models), rtol=0, atol=1e-9)
+
+
 def test_layers_run_in_another_order_than_they_are_listed():
     class Crossed(nn.Module):
         def __init__(self):

@@ -187,6 +187,8 @@ def test_declared_laws(tmp_path):
         ("- {role: lnear, law: zeros}", "did you mean 'linear'"),
         ("- {role: linear, law: normal, std: open('x')}", "must be a number or a formula"),
         ("- {role: linear, law: normal, std: 0.1/block}", "has no value for"),
+        ("- {role: linear, law: normal, std: fan_in - fan_in}", "it must be positive"),
+        ("- {role: linear, law: normal, std: (1 - fan_in)**0.5}", "has no value for"),
         ("role: linear", "must be a list"),
     ):
         file.write_text(text)

@@ -111,6 +111,12 @@ def test_fixed_values_are_compared_exactly():
     assert kinds(diff(law(fixed(1)), law(fixed(1.001)))) == {"norm.weight": ("location", "scale")}
 
 
+def test_values_in_an_order_of_every_seed_are_not_fixed():
+    shuffled = law(lambda model: model.norm.weight.copy_(torch.linspace(1, 2, 64)[torch.randperm(64)]))
+    [weight] = [tensor for tensor in shuffled.tensors if tensor.name == "norm.weight"]
+    assert not weight.fixed
+
+
 class Language(nn.Module):
     def __init__(self, *, tie):
         super().__init__()
@@ -275,6 +281,7 @@ def test_it_reads_files_and_builds_models(tmp_path, monkeypatch, plain):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "planted_model.py").write_text("from laws import Perceptron as build", "utf-8")
     assert diff(str(tmp_path / "plain.json"), "planted_model:build").same
+    assert diff(tmp_path / "plain.json", plain).same
     assert diff(Perceptron, plain, seeds=3).same
     with pytest.raises(InitbenchError, match="No such file"):
         diff("absent.json", plain)

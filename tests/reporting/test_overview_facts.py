@@ -111,13 +111,25 @@ def test_a_tie_has_no_leader_and_says_so(treatments, number, seed):
     assert found.facts.lead is None
     assert found.facts.everywhere
     assert set(found.facts.everywhere) == set(treatments)
-    what = "differences" if number == 1 else "sizes" if len(treatments) == 2 else "order"
+    of_two = "workloads" if number == 2 else "sizes"  # two differences have no interval
+    what = "differences" if number == 1 else of_two if len(treatments) == 2 else "order"
     assert (found.facts.unknown.what, found.facts.unknown.have) == (what, number)
     *closed, last = found.sentences
     assert not any(sentence.is_open for sentence in closed)
     assert last.is_open
     assert last.text.startswith("Not known: ")
     said(found, compare(found.facts.results))
+
+
+def test_two_networks_are_too_few_and_a_diverged_trial_leaves_no_mean():
+    draw = noisy(0)
+    two = networks(2, lambda i: {name: draw(0.1 + 0.05 * i) for name in "ab"})
+    assert of(two).sentences[-1].text == (
+        "Not known: an order of the initializers; 2 are too few, and at least 3 are needed."
+    )
+    two["net0"]["a"][0] = None
+    text = of(two).sentences[-1].text
+    assert text == "Not known: an order of the initializers, because trials diverged; more networks would be needed."
 
 
 def test_a_tie_over_enough_networks_says_how_many_would_tell():

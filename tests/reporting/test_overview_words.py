@@ -26,7 +26,7 @@ BROKEN = re.compile(r"  | [.;:]|\b(nan|inf)\b|\bNone\b(?! trains)|\{|\}")
 EQUALITY = re.compile(r"\b(equal|equally|identical|no difference|as good as|no better than the|none is ahead)\b")
 OPEN = re.compile(r"Not known: |There is only one |No two \w+ ran |Only one \w+ has a result, ")
 STATES = ["trained", "untrained", "diverged", "failed", "missing", "incompatible"]
-WHAT = ["order", "sizes", "metrics", "differences", "seeds", "nothing"]
+WHAT = ["order", "sizes", "workloads", "divergence", "metrics", "differences", "seeds", "nothing"]
 
 
 def check(sentences):

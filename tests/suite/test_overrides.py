@@ -82,6 +82,27 @@ def test_an_argument_of_an_argument():
     ]
 
 
+def test_a_condition_on_an_argument_of_what_was_left_out_is_no_mistake():
+    """But a key that no initializer has is one."""
+    two = ["kaiming", {"name": "metainit", "steps": [1, 2]}]
+    for key, is_known in (("initializer.steps", True), ("initializer.stpes", False)):
+        document = Document("s.yaml", "", copy.deepcopy(BASE | {"initializers": two, "exclude": [{key: 2}]}))
+        override(document, "initializers=[kaiming]")
+        if is_known:
+            assert {trial.initializer.name for trial in plan_of(suite_of(document)).trials} == {"kaiming"}
+        else:
+            with pytest.raises(SuiteError, match="is an unknown key"):
+                plan_of(suite_of(document))
+
+
+def test_an_argument_of_one_entry_leaves_what_an_option_has_given_to_all():
+    document = Document("s.yaml", "", copy.deepcopy(BASE | {"initializers": ["metainit", "lsuv"]}))
+    override(document, "initializers.base={name: orthogonal}")
+    override(document, "initializers.metainit.base.gain=2")
+    bases = [entry["base"] for entry in document.data["initializers"]]
+    assert bases == [{"name": "orthogonal", "gain": 2}, {"name": "orthogonal"}]
+
+
 def test_every_dataset_and_probe():
     assert changed("dataset.image_size=8", dataset=["digits", {"name": "cifar10"}]) == {
         "dataset": [{"name": "digits", "image_size": 8}, {"name": "cifar10", "image_size": 8}]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -232,6 +233,13 @@ def test_a_recipe_has_two_steps_and_what_the_suite_s_has(recipe, becomes):
     assert {n for n, value in trial.recipe if value != type(trial.recipe).model_fields[n].default} <= always
 
 
+def test_two_micro_batches_have_two_samples_each_however_large_one_is():
+    dataset = {"name": "gaussian", "image_size": 224}
+    recipe = {"batch_size": 256, "accumulate": 4, "batch_norm": "micro_batch"}
+    [trial] = smoke(planned(dataset=dataset, recipe=recipe)).trials
+    assert (trial.recipe.batch_size, trial.recipe.accumulate) == (4, 2)
+
+
 @pytest.mark.parametrize(("given", "becomes"), [(128, 8), (8, 8), (5, 5), (1, 1)])
 def test_batches_are_small_and_never_larger_than_they_were(given, becomes):
     metainit = {"name": "metainit", "batch_size": given}
@@ -366,6 +374,7 @@ def initbench_run(capsys, monkeypatch, *arguments):
 def test_run(suite, tmp_path, capsys, monkeypatch):
     """Without data, GPUs or a tracking server, all of which the suite or the user's settings name."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    Path("suite.yaml").write_text(Path("suite.yaml").read_text().rstrip())  # without a newline at its end
     threads = torch.get_num_threads()
     command = ("run", "suite.yaml", "--smoke", "--executor", "in-process", "--only", "architecture=mlp")
     out = initbench_run(capsys, monkeypatch, *command)
@@ -381,7 +390,7 @@ def test_run(suite, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "data").exists()
     folder = tmp_path / "runs/colours-smoke"
     assert (folder / "mlflow.db").is_file()
-    assert (folder / "suite.yaml").read_text().endswith("# run with --smoke\n")
+    assert (folder / "suite.yaml").read_text().endswith("\n# run with --smoke\n")
     records = list(Ledger(folder).records())
     assert {r.id for r in records} == {t.id for t in smoke(plan_of(suite, ["architecture=mlp"])).trials}
     assert {r.status for r in records} == {"finished"}
