@@ -86,7 +86,7 @@ def put_in(model: nn.Module, scheme: str, inputs: Any, arguments: Mapping[str, A
     if not isinstance(rewritten, nn.Module):
         raise InitbenchError(f"scheme {scheme} must return a model, returned {type(rewritten).__name__}")
     _write_nothing_in_place(rewritten)
-    _call_every_module(rewritten)
+    _disable_fast_path(rewritten)
     _check_that_it_runs(rewritten, scheme, inputs, known)
     return rewritten
 
@@ -98,8 +98,8 @@ def _write_nothing_in_place(model: nn.Module) -> None:
             module.inplace = False  # type: ignore[assignment]  # an attribute of activations
 
 
-def _call_every_module(model: nn.Module) -> None:
-    """Keep PyTorch's Transformer layers from a kernel for evaluation that skips the modules within, and their parts."""
+def _disable_fast_path(model: nn.Module) -> None:
+    """Turn off the fast path of PyTorch's Transformer encoder layers, which in evaluation bypasses their submodules."""
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoderLayer):
             module.activation_relu_or_gelu = 0

@@ -183,7 +183,10 @@ def _equal_within(difference: Estimate, margin: float) -> Status:
 
 
 def _one_sided_ends(difference: Estimate) -> tuple[float, float]:
-    """Return the ends of one-sided tests at 5 %: the difference itself if all seeds have the same; NaN if unknown."""
+    """Return the ends of the 90 % interval, by which one-sided tests at 5 % decide.
+
+    Both are the difference itself if it is the same at all seeds, and NaN if they are unknown.
+    """
     value = difference.value
     if difference.has_interval:
         half = _half_width(difference, 2 * _ALPHA)

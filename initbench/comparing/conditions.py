@@ -98,7 +98,7 @@ class Matcher:
         """
         for key, wanted in self.condition.items():
             others = seen.of(key)
-            if not seen.knows(key):
+            if not seen.knows(key) or (not others and kind_of(key) not in changed):
                 return key, f"is an unknown key{nearest(key, seen.keys())}"
             if wanted == []:
                 return key, "must not be an empty list: nothing would match"

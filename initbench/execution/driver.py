@@ -134,7 +134,9 @@ def run_suite(
         trials = f"{counted(plan.awaited, 'final trial')} cannot be determined"
         if any(trial.phase == "search" and recorder.statuses.get(trial.id) == "failed" for trial in plan.trials):
             statuses["missing"] += plan.awaited
-            progress.note(f"{trials} while search trials fail; to run all of them: initbench retry {folder}")
+            progress.note(
+                f"{trials} while search trials fail; to run these again, and then the others: initbench retry {folder}"
+            )
         else:
             progress.note(f"{trials}: the shared rate depends on searches that --only left out")
     sentences = tuple(str(sentence) for sentence in written.sentences)

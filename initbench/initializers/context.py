@@ -78,9 +78,7 @@ class Optimizer:
         if self.name not in OPTIMIZERS:
             raise ArgumentError(f"must be one of {', '.join(OPTIMIZERS)}, got {self.name!r}", "training_optimizer")
         if not 0 <= self.lr < math.inf:
-            raise ArgumentError(
-                f"has a learning rate that is not finite and at least 0, {self.lr}", "training_optimizer"
-            )
+            raise ArgumentError(f"must have a finite learning rate of at least 0, got {self.lr}", "training_optimizer")
 
 
 @dataclass

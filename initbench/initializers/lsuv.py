@@ -184,7 +184,8 @@ class _Visitor:
         before = weight.clone()
         weight.mul_(solution[0].to(weight.dtype))
         outputs: Tensor = module.forward(*inputs)
-        if abs(outputs.double().std(correction=0) / self._std - 1) > self._tolerance:
+        reaches_std = abs(outputs.double().std(correction=0) / self._std - 1) <= self._tolerance
+        if not reaches_std:  # or the scale is NaN
             weight.copy_(before)
         else:
             self._solutions[name] = solution

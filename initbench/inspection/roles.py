@@ -40,8 +40,7 @@ class TensorRole:
         fan_out: outputs that each input reaches; None except for weights.
         transposed: whether a block is stored as (inputs, outputs, *kernel).
         tied: its other names.
-        block: the block of the residual branch that the weight ends, a module of a list if there is one; empty for
-            other parameters.
+        block: the residual block of the branch that the weight ends, see `_block`; empty for other parameters.
     """
 
     name: str
@@ -249,9 +248,9 @@ _NAME_ROLES = (
 
 
 def _block(branch: ResidualBranch, weight: str) -> str:
-    """Return the innermost module of a list around a branch, such as ``layers.3``, which attention and MLP share.
+    """Return the innermost enclosing module with a number as its name, such as ``layers.3`` of an attention and an MLP.
 
-    If the model itself adds branches, it is the outermost module of a list around the weight that ends one.
+    If the branch is added outside of such modules, it is the outermost one around the weight that ends the branch.
     """
     parts = branch.block.split(".")
     last = max((number for number, part in enumerate(parts, 1) if part.isdigit()), default=0)

@@ -170,10 +170,11 @@ def costs_to_target(
     """
     results = trial_outcomes(trials)
     outcomes = results.groupby(["workload", "treatment"], sort=False)["outcome"].agg(median_high)
-    states = cells(trials).set_index(["workload", "treatment"])["state"].reindex(outcomes.index)
+    compared = cells(trials).set_index(["workload", "treatment"]).reindex(outcomes.index)
+    trained = (compared["state"] == "trained") & ~(2 * compared["trained"] <= compared["seeds"])  # NaN if unknown
     workloads = sorted(set(results["workload"]), key=natural)
     middle = outcomes[np.isfinite(outcomes)].groupby("workload").agg(median_low).reindex(workloads)
-    worst = outcomes[states == "trained"].groupby("workload").max().reindex(workloads)
+    worst = outcomes[trained].groupby("workload").max().reindex(workloads)
     targets = middle.clip(upper=worst).where(worst.notna()).rename("target")
     for workload in workloads:
         targets[workload] = metrics[workload].oriented(targets[workload]) if target is None else target

@@ -226,8 +226,8 @@ def learning_differences(trials: pd.DataFrame) -> set[frozenset[str]]:
 
     If two treatments were alike, each would be the one that learns at half of the workloads and seeds where only one of
     them does: an exact sign test (McNemar, Psychometrika 12 (1947) 153), at 5 % over the number of pairs of treatments.
-    If chance is unknown, a trial learns unless it diverges. A trial that is on two workloads, because its initializer
-    brings the scheme of one of them, counts once.
+    If chance is unknown, a trial learns unless it diverges. A trial that belongs to two workloads, because its
+    initializer brings the scheme of one of them, counts once, on the first.
 
     Args:
         trials: of a suite.

@@ -13,7 +13,7 @@ from initbench.claims.check import check_claims
 from initbench.comparing.conditions import Matcher, Seen
 from initbench.comparing.labels import component_labels
 from initbench.errors import SuiteError
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, Registry
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, SCHEMES, Component, Registry
 from initbench.suite.compatible import Compatibility
 from initbench.suite.document import Origin
 from initbench.suite.load import Suite
@@ -345,7 +345,7 @@ def _check_conditions(
             seen.add(row.properties)
             known |= of
     changed = {_KINDS[str(key[0])] for key in suite.document.overrides if key[0] in _KINDS}
-    for argument in _arguments(changed):  # a component that the command line has left out may have had it
+    for argument in _arguments(changed):  # conditions may name those of components that the command line removed
         seen.know(argument)
     conditions: list[tuple[Key, dict[str, Any], Sequence[Row]]]
     conditions = [(("rules", index, "when"), rule.when, written) for index, rule in enumerate(suite.rules)]
@@ -371,12 +371,17 @@ def _check_conditions(
 def _arguments(kinds: Collection[str]) -> Iterator[str]:
     """Yield the keys by which conditions name the arguments of every component of these kinds."""
     for kind in _REGISTRIES.keys() & kinds:
-        registry = _REGISTRIES[kind]
-        for name in registry.names():
-            for argument in () if name.endswith("/*") else registry.get(name).arguments:
-                yield f"{kind}.{argument.name}"
-                if kind == "architecture":
-                    yield argument.name
+        components = list(_components(_REGISTRIES[kind]))
+        names = {argument.name for component in components for argument in component.arguments}
+        outer = {f"{kind}.{argument}" for component in components for argument in component.initializer_arguments}
+        yield from (f"{prefix}.{name}" for prefix in {kind, *outer} for name in names)
+        if kind == "architecture":
+            yield from names
+            yield from (f"scheme.{argument.name}" for one in _components(SCHEMES) for argument in one.arguments)
+
+
+def _components(registry: Registry[Any]) -> Iterator[Component[Any]]:
+    return (registry.get(name) for name in registry.names() if not name.endswith("/*"))
 
 
 def _never_met(

@@ -65,7 +65,12 @@ CASES = [
     ("a lead not told from 0.04", LEAD | {"by": 0.04}, [[0.0] * 3, [0.05, 0.06, 0.07]], "undecided"),
     ("a lead below 0.09", LEAD | {"by": 0.09}, [[0.0] * 3, [0.05, 0.06, 0.07]], "did not hold"),
     # Where both diverged the difference is unknown and not 0, which would lower the mean.
-    ("a lead, both diverged at one seed", LEAD, [[0.0] * 3 + [DIVERGED], [0.05, 0.06, 0.07, DIVERGED]], "undecided"),
+    (
+        "a lead, both diverged at one seed",
+        LEAD,
+        [[0.0] * 4 + [DIVERGED], [0.05, 0.06, 0.07, 0.06, DIVERGED]],
+        "undecided",
+    ),
     # 90 % interval of these: t(2, 95 %) = 2.920, 0.06 ± 0.0169.
     ("equal within 0.08", EQUALITY | {"within": 0.08}, [[0.0] * 3, [0.05, 0.06, 0.07]], "held"),
     ("equal within 0.07", EQUALITY | {"within": 0.07}, [[0.0] * 3, [0.05, 0.06, 0.07]], "undecided"),
@@ -84,7 +89,12 @@ CASES = [
     ("one diverged", EQUALITY, [[0.1, 0.2, DIVERGED], [0.1, 0.2, 0.3]], "undecided"),
     ("equal, both diverged at one seed", EQUALITY, [[0.1, 0.2, 0.3, DIVERGED]] * 2, "undecided"),
     ("not different, both diverged at one seed", DIFFERENCE, [[0.1, 0.2, 0.3, DIVERGED]] * 2, "undecided"),
-    ("no worse, both diverged at one seed", NOT_WORSE, [[0.1, 0.2, 0.3, DIVERGED]] * 2, "undecided"),
+    (
+        "no worse, both diverged at one seed",
+        NOT_WORSE,
+        [[0.1, 0.2, 0.3, DIVERGED], [0.15, 0.27, 0.36, DIVERGED]],
+        "undecided",
+    ),
     ("worse by 0.06 ± 0.017", NOT_WORSE | {"within": 0.08}, [[0.05, 0.06, 0.07], [0.0] * 3], "held"),
     ("worse than allowed", NOT_WORSE | {"within": 0.03}, [[0.05, 0.06, 0.07], [0.0] * 3], "did not hold"),
     ("much better", NOT_WORSE, [[0.0] * 3, [0.05, 0.06, 0.07]], "held"),

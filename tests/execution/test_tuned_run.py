@@ -376,7 +376,9 @@ def test_final_trials_of_a_search_that_failed_run_without_failed(initbench):
     code, said, ran = initbench("run", "suite.yaml", fails=is_search_of_kaiming)
     assert (code, len(ran)) == (1, 2 * 3 + 2 + 1)
     # kaiming's at its own rate, and both initializers' at the shared one.
-    assert "3 final trials cannot be determined while search trials fail; to run all of them: initbench retry" in said
+    assert (
+        "3 final trials cannot be determined while search trials fail; to run these again, and then the others" in said
+    )
     code, said, ran = initbench("retry", "runs/small", "--failed", fails=is_search_of_kaiming)
     assert (code, ran) == (1, [("search", "kaiming", 0.1)])
     code, said, ran = initbench("retry", "runs/small", "--failed")

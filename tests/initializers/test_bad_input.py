@@ -86,7 +86,7 @@ def test_numbers_of_steps(tuner, argument, number):
 @pytest.mark.parametrize(
     ("optimizer", "message"), [(("SGD", 0.1), "must be one of sgd, "), (("adam", -1.0), "learning rate")]
 )
-def test_an_optimizer_that_there_is_not(optimizer, message):
+def test_an_unknown_optimizer(optimizer, message):
     """It was taken for Adam."""
     with pytest.raises(ArgumentError, match=f"^training_optimizer .*{message}"):
         initialize(Images(), "kaiming", training_optimizer=optimizer)

@@ -143,6 +143,17 @@ def test_no_mean_of_layers_with_a_forward_pass_of_their_own():
     torch.testing.assert_close(*(list(model.parameters()) for model in models), rtol=0, atol=1e-9)
 
 
+def test_a_layer_of_zeros_with_a_forward_pass_of_its_own_is_left_as_it_is():
+    model = nn.Sequential(LinearOfItsOwn(8, 32), nn.Linear(32, 32)).double()
+    nn.init.zeros_(model[0].weight)
+    before = model[0].bias.clone()
+    inputs = torch.randn(64, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match="the standard deviation is not within|passes over 1 of 2"):
+        initialize(model, "lsuv", base=None, batches=[(inputs, torch.zeros(64))])
+    assert not model[0].weight.any()
+    assert torch.equal(model[0].bias, before)
+
+
 def test_layers_run_in_another_order_than_they_are_listed():
     class Crossed(nn.Module):
         def __init__(self):

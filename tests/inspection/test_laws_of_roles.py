@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from planted_networks import Residual
 from scipy.stats import binom
 from torch import nn
 
@@ -12,6 +13,7 @@ from initbench.inspection.fitted_laws import SHAPES, fitting_laws, samples_of
 from initbench.inspection.role_laws import family_of, role_laws
 from initbench.inspection.roles import TensorRole, roles_of
 from initbench.inspection.tensors import summarize
+from initbench.structure.find import find_structure
 
 WIDTHS = (48, 96, 160, 32)
 
@@ -114,3 +116,28 @@ def test_a_square_weight_has_all_the_laws_that_its_fans_allow():
     summary = summarize(nn.init.kaiming_normal_(torch.empty(200, 200)), role)
     texts = [law.text for law in fitting_laws(list(samples_of([summary]).values()))]
     assert texts[:2] == [f"N(0, 2/{fan}), kaiming_normal_, {fan}, relu" for fan in ("fan_in", "fan_out")]
+
+
+class Block(nn.Module):
+    """A Transformer layer's two branches, here of linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.mlp = (nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)) for _ in range(2))
+
+    def forward(self, inputs):
+        inputs = inputs + self.attention(inputs)
+        return inputs + self.mlp(inputs)
+
+
+def test_blocks_are_numbered_over_all_stages_and_their_branches_share_a_number():
+    stages = [nn.Sequential(Block(), Block()) for _ in range(2)]
+    model = nn.Sequential(nn.Linear(4, 8), *stages, nn.Linear(8, 3))
+    roles = roles_of(model, find_structure(model, torch.zeros(2, 4)))
+    samples = samples_of([summarize(model.get_parameter(name), role) for name, role in roles.items()])
+    ends = [f"{one}.{two}.{branch}.2.weight" for one in (1, 2) for two in (0, 1) for branch in ("attention", "mlp")]
+    assert [samples[name].block for name in ends] == [1, 1, 2, 2, 3, 3, 4, 4]
+    added_by_the_model = Residual(blocks=3)
+    roles = roles_of(added_by_the_model, find_structure(added_by_the_model, torch.zeros(2, 3, 8, 8)))
+    samples = samples_of([summarize(added_by_the_model.get_parameter(name), role) for name, role in roles.items()])
+    assert [samples[f"branches.{number}.3.weight"].block for number in range(3)] == [1, 2, 3]

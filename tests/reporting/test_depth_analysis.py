@@ -83,6 +83,14 @@ def test_a_treatment_that_did_not_run_at_the_largest_depth_is_not_said_to_train_
     assert str(found.sentences[0]) == f"On plain, {words}."
 
 
+def test_no_treatment_is_said_to_train_at_every_depth_if_none_ran_where_the_other_fails():
+    found = depth_of(
+        at_depths(KAIMING, {10: 0.1, 16: 0.1, 28: 0.9}),
+        at_depths(DELTA_1, {10: 0.1, 16: 0.1}),
+    )
+    assert str(found.sentences[0]) == "On plain, no initializer trains at every depth: the best reaches 16."
+
+
 def test_the_steepest_step_is_where_it_still_trains():
     found = depth_of(
         at_depths(KAIMING, {10: 0.10, 16: 0.30, 28: 0.9}),

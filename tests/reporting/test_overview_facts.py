@@ -125,11 +125,14 @@ def test_two_networks_are_too_few_and_a_diverged_trial_leaves_no_mean():
     draw = noisy(0)
     two = networks(2, lambda i: {name: draw(0.1 + 0.05 * i) for name in "ab"})
     assert of(two).sentences[-1].text == (
-        "Not known: an order of the initializers; 2 are too few, and at least 3 are needed."
+        "Not known: which initializer is better over networks; 2 networks are too few, and at least 3 are needed."
     )
     two["net0"]["a"][0] = None
     text = of(two).sentences[-1].text
-    assert text == "Not known: an order of the initializers, because trials diverged; more networks would be needed."
+    assert text == (
+        "Not known: which initializer is better over networks; trials diverged, so that there is no mean difference, "
+        "and more networks would be needed."
+    )
 
 
 def test_a_tie_over_enough_networks_says_how_many_would_tell():

@@ -83,6 +83,16 @@ def test_of_two_middle_seeds_the_worse_sets_the_target_which_its_cell_reaches(er
     assert "delta_orthogonal" not in costs or costs.iloc[0]["delta_orthogonal"] == math.inf
 
 
+def test_the_target_is_no_outcome_of_a_seed_that_learned_nothing():
+    """Of the only cell whose median is better than guessing, half of the seeds guess, and so does its rival."""
+    free = {"forward": 0, "backward": 0}
+    records = [record(KAIMING, free, (1.0, error), seed=seed) for seed, error in enumerate((0.03, 0.03, 0.9, 0.9))]
+    records += [record(DELTA_1, free, (0.9, 0.9), seed=seed) for seed in range(4)]
+    costs, targets = costs_of(knowing_chance(records))
+    assert math.isnan(targets.iloc[0])
+    assert np.isinf(costs.iloc[0]).all()
+
+
 def at_the_end(*errors, diverged=0):
     """Return records of one seed of each error, of a split whose chance level is 0.9, and of some that diverged."""
     free = {"forward": 0, "backward": 0}

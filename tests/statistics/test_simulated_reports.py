@@ -67,7 +67,8 @@ def report_of(scores):
 def claims_of(results):
     """Return whether the first screen names a leader, marks one as worse, and says that one fails, not by luck."""
     answer = overview(results)
-    fails = [str(s) for s in answer.sentences if "not train" in str(s) or "diverge" in str(s)]
+    known = [str(sentence) for sentence in answer.sentences if not sentence.is_open]
+    fails = [sentence for sentence in known if "not train" in sentence or "diverge" in sentence]
     return {
         "a leader": answer.facts.lead is not None,
         "a mark": any(cell.mark == "worse" for cell in answer.facts.map.cells),

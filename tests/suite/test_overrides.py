@@ -84,15 +84,18 @@ def test_an_argument_of_an_argument():
 
 def test_a_condition_on_an_argument_of_what_was_left_out_is_no_mistake():
     """But a key that no initializer has is one."""
-    two = ["kaiming", {"name": "metainit", "steps": [1, 2]}]
-    for key, is_known in (("initializer.steps", True), ("initializer.stpes", False)):
-        document = Document("s.yaml", "", copy.deepcopy(BASE | {"initializers": two, "exclude": [{key: 2}]}))
+    base = {"name": "gaussian", "std": [0.1, 0.2]}
+    two = ["kaiming", {"name": "metainit", "steps": [1, 2], "base": base}]
+    for key, value in (("initializer.steps", 2), ("initializer.base.std", 0.1), ("initializer.stpes", 2)):
+        document = Document("s.yaml", "", copy.deepcopy(BASE | {"initializers": two, "exclude": [{key: value}]}))
         override(document, "initializers=[kaiming]")
-        if is_known:
+        if key != "initializer.stpes":
             assert {trial.initializer.name for trial in plan_of(suite_of(document)).trials} == {"kaiming"}
         else:
             with pytest.raises(SuiteError, match="is an unknown key"):
                 plan_of(suite_of(document))
+    with pytest.raises(SuiteError, match="is an unknown key"):
+        planned(initializers=two, assignments=["initializers=[kaiming]"], only=["initializer.steps=2"])
 
 
 def test_an_argument_of_one_entry_leaves_what_an_option_has_given_to_all():

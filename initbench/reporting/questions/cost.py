@@ -85,7 +85,7 @@ def cost(results: Results | str | Path, *, target: float | None = None, workload
     names, treatment = results.names, results.terms.treatment
     target_note = (
         f"The target of a {names.noun} is the final outcome of its middle {treatment} (of two middle ones, the "
-        "better); if that one does not train, of the worst that does."
+        "better; of two middle seeds, the worse); if that one does not train, of the worst that does."
     )
     if target is not None:
         [metric] = results.metrics.values()

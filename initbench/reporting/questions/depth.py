@@ -93,7 +93,8 @@ def _reach(family: str, rows: pd.DataFrame, results: Results) -> Sentence:
         return say(f"On {{family!b}}, no {treatment} trains at the smallest depth.", family=family)
     row = rows[failing].sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
     least, reached = results.names.treatment(row["treatment"]), row["deepest_trained"]
-    deep = ~failing & (rows["deepest_trained"] == deepest)  # others may not have run so deep
+    ran = max(deepest, rows["first_failure"].max())
+    deep = ~failing & (rows["deepest_trained"] == ran)  # others did not run so deep
     if everywhere := [results.names.treatment(label) for label in rows.loc[deep, "treatment"]]:
         verb = "train" if len(everywhere) > 1 else "trains"
         only = "not even at the smallest" if math.isnan(reached) else f"only to {reached:g}"

@@ -47,7 +47,7 @@ class Unknown:
 
     Attributes:
         what: ``order`` if there are too few workloads to find a difference of one rank; ``sizes`` if the differences
-            over workloads are too small, ``workloads`` if there are too few for any interval of theirs, ``divergence``
+            over workloads are too small, ``workloads`` if there are too few for an interval, ``divergence``
             if they have no mean because trials diverged; ``metrics`` if two treatments ran on workloads of several
             metrics; ``differences`` on the only workload; ``seeds`` if there are too few for any interval; ``nothing``
             if no two treatments can be compared.
@@ -390,8 +390,10 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
                 "differences": "which of those with an open mark are worse than the best; more seeds may tell.",
                 "order": f"an order over {noun}s; {are_few}, and {needed} to find a difference of one rank.",
                 "sizes": f"an order of the {one}s; {are_few}, and {needed}.",
-                "workloads": f"an order of the {one}s; {are_few}, and at least {unknown.needed} are needed.",
-                "divergence": f"an order of the {one}s, because trials diverged; more {noun}s would be needed.",
+                "workloads": f"which {one} is better over {noun}s; {counted(unknown.have, noun)} are too few, "
+                f"and at least {unknown.needed} are needed.",
+                "divergence": f"which {one} is better over {noun}s; trials diverged, so that there is no mean "
+                f"difference, and more {noun}s would be needed.",
             }[unknown.what]
         )
     return [say(text, is_open=True)]
