@@ -4,7 +4,7 @@
 
 Laws are judged by tests (tests/claims), whose findings are in docs/results/laws.json. Packed ledgers
 (docs/results/papers/NAME.tar.xz) are judged by the list's criteria. NAME.yaml beside the archive says what was run and
-how its conditions differ from the list's; it states criteria only if they are not those of the archive's suite.
+how its conditions differ from the list's. It states criteria only where they differ from those of the archive's suite.
 docs/claims_notes.yaml says how each criterion was set and why a claim did not hold, docs/claims_log.yaml which verdicts
 and criteria have changed.
 """

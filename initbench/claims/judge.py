@@ -142,7 +142,7 @@ def judge(criterion: Criterion, group: Group) -> GroupVerdict:
 @judge.register(Ordering)
 def _(criterion: Ordering, group: Group) -> GroupVerdict:
     lower, higher = group.sides
-    differences = _differences(higher, lower)
+    differences = _differences_or_ties(higher, lower)
     with np.errstate(invalid="ignore"):
         enough = (differences > criterion.by) & (higher >= criterion.factor * lower)
     opposed = differences < 0 if criterion.by == 0 and criterion.factor == 1 else ~enough
@@ -152,20 +152,19 @@ def _(criterion: Ordering, group: Group) -> GroupVerdict:
 @judge.register(Lead)
 def _(criterion: Lead, group: Group) -> GroupVerdict:
     lower, higher, *beyond = group.sides
-    with np.errstate(invalid="ignore"):  # how two diverged trials differ is unknown
-        differences = higher - lower
-        if beyond:
-            differences -= beyond[1] - beyond[0]
+    differences = _differences(higher, lower)
+    if beyond:
+        differences = _differences(differences, _differences(beyond[1], beyond[0]))
     return _by_mean(differences, criterion.by, "difference")
 
 
 @judge.register(Equality)
 def _(criterion: Equality, group: Group) -> GroupVerdict:
     (one, other), margin = group.sides, criterion.within
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if margin is None:
+    if margin is None:
+        with np.errstate(divide="ignore", invalid="ignore"):
             one, other, margin = np.log(one), np.log(other), math.log(criterion.within_factor or 1.0)
-        difference = mean_estimate(one - other)
+    difference = mean_estimate(_differences(one, other))
     status = _equal_within(difference, margin)
     if criterion.within is not None:
         return GroupVerdict(status, difference, "difference")
@@ -196,9 +195,7 @@ def _one_sided_ends(difference: Estimate) -> tuple[float, float]:
 
 @judge.register(Difference)
 def _(criterion: Difference, group: Group) -> GroupVerdict:
-    one, other = group.sides
-    with np.errstate(invalid="ignore"):
-        difference = mean_estimate(one - other)
+    difference = mean_estimate(_differences(*group.sides))
     equal = _equal_within(difference, criterion.by)
     opposite: dict[Status, Status] = {"held": "did not hold", "did not hold": "held"}
     return GroupVerdict(opposite.get(equal, equal), difference, "difference")
@@ -206,9 +203,7 @@ def _(criterion: Difference, group: Group) -> GroupVerdict:
 
 @judge.register(NotWorse)
 def _(criterion: NotWorse, group: Group) -> GroupVerdict:
-    one, other = group.sides
-    with np.errstate(invalid="ignore"):
-        differences = one - other
+    differences = _differences(*group.sides)
     worse = group.sign * differences
     status: Status = "undecided"
     if _one_sided_ends(mean_estimate(worse))[1] < criterion.within:
@@ -246,7 +241,7 @@ def _(criterion: Within, group: Group) -> GroupVerdict:
 @judge.register(Contrast)
 def _(criterion: Contrast, group: Group) -> GroupVerdict:
     cells = np.array(group.sides).reshape(2, 2, -1)
-    first, second = (np.abs(_differences(*cells.mean(axis=axis)[::-1])) for axis in (1, 0))
+    first, second = (np.abs(_differences_or_ties(*cells.mean(axis=axis)[::-1])) for axis in (1, 0))
     verdict = _by_seeds(criterion, first > criterion.factor * second, second > first, first, "difference")
     return replace(verdict, against=mean_or_median(second))
 
@@ -374,8 +369,14 @@ def mean_or_median(values: NDArray[np.float64]) -> Estimate:
 
 
 def _differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return first - second; two trials that diverged alike are a tie."""
-    return np.subtract(first, second, out=np.zeros(len(first)), where=first != second)
+    """Return first - second, NaN where both diverged: how much they differ is unknown."""
+    with np.errstate(invalid="ignore"):
+        return first - second
+
+
+def _differences_or_ties(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return first - second, 0 where both diverged: neither is better."""
+    return np.where(first == second, 0.0, _differences(first, second))
 
 
 def _half_width(estimate: Estimate, alpha: float) -> float:

@@ -130,7 +130,7 @@ def test_two_networks_are_too_few_and_a_diverged_trial_leaves_no_mean():
     two["net0"]["a"][0] = None
     text = of(two).sentences[-1].text
     assert text == (
-        "Not known: which initializer is better over networks; trials diverged, so that there is no mean difference, "
+        "Not known: which initializer is better over networks; there is no mean difference because trials diverged, "
         "and more networks would be needed."
     )
 

@@ -392,8 +392,8 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
                 "sizes": f"an order of the {one}s; {are_few}, and {needed}.",
                 "workloads": f"which {one} is better over {noun}s; {counted(unknown.have, noun)} are too few, "
                 f"and at least {unknown.needed} are needed.",
-                "divergence": f"which {one} is better over {noun}s; trials diverged, so that there is no mean "
-                f"difference, and more {noun}s would be needed.",
+                "divergence": f"which {one} is better over {noun}s; there is no mean difference because trials "
+                f"diverged, and more {noun}s would be needed.",
             }[unknown.what]
         )
     return [say(text, is_open=True)]
