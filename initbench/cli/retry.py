@@ -54,7 +54,7 @@ def retry(
         request,
         path,
         chosen_executor(executor, address),
-        asked=None,
+        asked=None if failed else request.asked,  # a plan of the failed trials alone would replace the whole one
         tracking_uri=tracking_uri,
         workers=workers,
         json=json,
@@ -76,7 +76,7 @@ def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *,
     selected = [*(() if failed else asked.only), *(only or ())]
     request = read_request(
         str(folder / SUITE_FILE), list(asked.assignments), selected, asked.seeds, plugins, smoke=asked.smoke
-    )
+    )._replace(asked=asked)
     if not failed:
         return request
     records = list(Ledger(folder).records([]))

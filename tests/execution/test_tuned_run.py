@@ -6,6 +6,7 @@ import math
 import sys
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from ledgers import make_scored
@@ -387,6 +388,8 @@ def test_final_trials_of_a_search_that_failed_run_without_failed(initbench):
     assert code == 0
     assert ("final", "kaiming", 0.01) in ran
     assert {phase for phase, _, _ in ran} == {"final"}
+    status = StatusReader(Path("runs/small")).read()
+    assert (status.left, status.awaited, status.others) == (0, 0, 0)
 
 
 def test_a_shared_rate_that_waits_for_searches_left_out_is_nothing_missing(initbench):
