@@ -198,6 +198,8 @@ def _build(model_type: str, configuration: Any, *, text: bool) -> nn.Module:
     from transformers import AutoModelForCausalLM, AutoModelForImageClassification
 
     made = AutoModelForCausalLM if text else AutoModelForImageClassification
+    # Of several classes for a type, as for deit, transformers looks here for the one to take, or takes the first.
+    configuration.architectures = configuration.architectures or []
     try:
         model: nn.Module = made.from_config(configuration)
     except Exception as error:  # a model may raise anything at sizes that it does not support

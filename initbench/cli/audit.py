@@ -72,6 +72,8 @@ def audit(
     if file is None:
         raise InitbenchError("give a model, such as timm/resnet18, or --weights FILE")
     if model is None or (weights is None and model.endswith(_WEIGHTS_FILES)):
+        if with_ or input_shape or vocabulary:
+            raise InitbenchError(f"{file}: weights alone take no --with, --input or --vocabulary; give the model, too")
         result = audit_weights(Path(file), expect=expect)
     else:
         result = audit_model(source_of(model, with_, input_shape, vocabulary, weights), expect=expect)

@@ -125,7 +125,7 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
         return {"metrics": metrics, "recipe_fields": sorted(task.recipe_fields)}
     if component.kind == "dataset":
         sample = {}
-        with suppress(InitbenchError):  # its files are needed and absent
+        with suppress(InitbenchError, ValueError):  # its files are needed and absent, or its defaults are refused
             described = traits.describe(**component.resolve({}))
             sample = {"inputs": described.inputs.to_json(), "outputs": described.outputs}
         return {"task": traits.task, **sample}
@@ -186,7 +186,7 @@ def parse(docstring: str) -> Docstring:
             entry = _ENTRY.match(words) if not line.startswith(" " * 5) else None
             if entry:
                 latest = entry[1].lstrip("*")
-                entries[latest] = entry[2] or ""
+                entries[latest] = "; ".join(filter(None, [entries.get(latest), entry[2]]))
             elif latest is not None:
                 entries[latest] = f"{entries[latest]} {words}".strip()
         elif words:
@@ -212,10 +212,8 @@ def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] 
     if component.name.endswith("/*") or any(argument.required for argument in component.arguments):
         return None
     for inputs in _INPUTS:
-        try:
-            with torch.device("meta"):
-                model = build_model(component, component.resolve({}), inputs, inputs.vocabulary or _CLASSES, STANDARD)
-                return inputs, find_structure(model, zero_inputs(inputs, model))
-        except (InitbenchError, ValueError):
-            continue
+        # A constructor may need numbers, which the meta device lacks.
+        with suppress(Exception), torch.device("meta"):
+            model = build_model(component, component.resolve({}), inputs, inputs.vocabulary or _CLASSES, STANDARD)
+            return inputs, find_structure(model, zero_inputs(inputs, model))
     return None

@@ -60,8 +60,12 @@ def check(
             metavar="KEY=VALUES",
         ),
     ] = None,
-    optimizer: Annotated[str, typer.Option(help="For --width: adam or sgd.", metavar="NAME")] = "adam",
-    steps: Annotated[int, typer.Option(min=1, help="For --width: number of steps.", metavar="N")] = 1,
+    optimizer: Annotated[
+        str | None, typer.Option(help="For --width: adam (by default) or sgd.", metavar="NAME")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="For --width: number of steps, by default 1.", metavar="N")
+    ] = None,
     fail_on: FailOn = None,
     plugin: Plugins = None,
     html: Html = None,
@@ -77,10 +81,14 @@ def check(
     if width is not None:
         if initializer or data or weights or fail_on or html:
             raise InitbenchError("--width takes no --initializer, --data, --weights, --fail-on or --html")
-        options = {"outputs": classes, "optimizer": optimizer, "steps": steps, "seeds": seeds}
+        options = {"outputs": classes, "optimizer": optimizer or "adam", "steps": steps or 1, "seeds": seeds}
         result = _widths(model, width, arguments, inputs=inputs_of(input_shape, vocabulary), **options)
         print_json(result.to_json()) if json else _print_widths(result)
         return
+    if optimizer is not None or steps is not None:
+        raise InitbenchError("--optimizer and --steps are for --width")
+    if data is not None and (input_shape or vocabulary or classes):
+        raise InitbenchError("--data takes no --input, --vocabulary or --classes: the dataset has them")
     from initbench.data.load import load_dataset
     from initbench.inspection.check import check as check_model
     from initbench.inspection.source import model_source

@@ -84,6 +84,8 @@ def _fingerprint(side: str, arguments: list[str] | None, inputs: Inputs | None, 
     from initbench.inspection.source import model_source
 
     if side.endswith(".json"):
+        if arguments:
+            raise InitbenchError(f"{side}: is a fingerprint, to which --with-a and --with-b do not apply")
         return read_fingerprint(side)
     source = model_source(side, arguments_of(arguments), inputs=inputs)
     return fingerprint(source, seeds=seeds, inputs=inputs)

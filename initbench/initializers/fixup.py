@@ -82,7 +82,7 @@ def fixup(
         context.record.learning_rate_multipliers |= {
             name: scalar_learning_rate
             for name, parameter in model.named_parameters()
-            if name.rpartition(".")[2] == "bias" or id(parameter) in slow
+            if "bias" in name.rpartition(".")[2] or id(parameter) in slow  # in_proj_bias of attentions, too
         }
         refuse_locked_branches(model, context)
 

@@ -16,6 +16,7 @@ from initbench.data.batches import TrainingBatch, TrainingBatches
 from initbench.data.dataset import Dataset, Samples
 from initbench.inputs import Inputs
 from initbench.json_values import json_values
+from initbench.models.state import forgetful
 from initbench.tasks import Task
 from initbench.training.optimizer import Multipliers, Schedule, make_optimizer, make_parameter_groups
 from initbench.training.precision import compute_outputs
@@ -64,11 +65,12 @@ def split_totals(
     sums = []
     try:
         parts = (slice(start, start + batch_size) for start in range(0, len(split), batch_size))
-        for inputs, targets in split.batches(parts):
-            outputs = compute_outputs(model, inputs.contiguous(memory_format=memory_format), precision)
-            totals = task.totals(outputs, targets)
-            names = list(totals)
-            sums.append(torch.stack([total.double() for total in totals.values()]))
+        with forgetful(model):
+            for inputs, targets in split.batches(parts):
+                outputs = compute_outputs(model, inputs.contiguous(memory_format=memory_format), precision)
+                totals = task.totals(outputs, targets)
+                names = list(totals)
+                sums.append(torch.stack([total.double() for total in totals.values()]))
     finally:
         for module, training in modes:
             module.training = training

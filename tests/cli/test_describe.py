@@ -241,6 +241,26 @@ def test_a_plug_in(tmp_path, capsys, monkeypatch):
     assert "Needs the scheme fixup." in out
 
 
+def test_plug_ins_that_cannot_be_looked_at_have_cards_all_the_same(tmp_path, capsys, monkeypatch):
+    file = Path(tmp_path, "mine.py")
+    file.write_text(
+        "import initbench, torch\n\n"
+        '@initbench.register_architecture("reads_numbers")\n'
+        "def reads_numbers(inputs, outputs):\n"
+        '    """Build it."""\n'
+        "    [size.item() for size in torch.linspace(0, 1, 3)]\n\n"
+        "def describe(size: int = 0):\n"
+        '    raise ValueError("size must be at least 1")\n\n'
+        '@initbench.register_dataset("refuses_its_defaults", describe=describe)\n'
+        "def refuses_its_defaults(size: int = 0):\n"
+        '    """Read it."""\n',
+        encoding="utf-8",
+    )
+    for name in ("reads_numbers", "refuses_its_defaults"):
+        [card] = json.loads(run(capsys, monkeypatch, name, "--plugin", str(file), "--json"))
+        assert card["from"] == str(file)
+
+
 # --- docstrings
 
 
@@ -266,6 +286,7 @@ def test_a_docstring_taken_apart():
 
         Raises:
             ValueError: too small.
+            ValueError: too large.
             initbench.errors.DataError: missing.
 
         The end.
@@ -274,7 +295,7 @@ def test_a_docstring_taken_apart():
         ["A paragraph, whose second line ends here.", "Note: this is text.", "The end."],
         {"first": "one line.", "second": "two lines: the second has a colon.", "rest": "behind an empty line."}
         | {"empty": ""},
-        {"ValueError": "too small.", "initbench.errors.DataError": "missing."},
+        {"ValueError": "too small.; too large.", "initbench.errors.DataError": "missing."},
     )
 
 

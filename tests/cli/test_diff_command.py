@@ -67,6 +67,7 @@ def test_a_saved_fingerprint_stands_for_its_model(run, tmp_path):
         ([SMALL, SMALL, "--seeds", "1"], "greater than or equal to 2"),
         ([SMALL, SMALL, "--false-alarms", "2"], "false_alarms must be below 1, got 2.0"),
         ([SMALL, SMALL, "--input", "3,8,8"], "mat1 and mat2"),
+        ([SMALL, "other.json", "--with-b", "width=3"], "other.json: is a fingerprint, to which --with-a and --with-b"),
     ],
 )
 def test_bad_requests_are_one_line(run, arguments, message):

@@ -11,6 +11,7 @@ from cases import batch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+import initbench
 from initbench.architectures.create import create_model
 from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
 from initbench.errors import ArgumentError, InitializationError
@@ -129,6 +130,27 @@ def test_biases_and_multipliers_learn_at_a_tenth():
     assert model.classifier.bias.numel() == 10
     groups = initialize(network(depth=8), "fixup", scalar_learning_rate=1.0).parameter_groups(0.1)
     assert [group["lr"] for group in groups] == [0.1]
+
+
+def test_the_bias_of_an_attention_learns_at_a_tenth():
+    """The authors' code takes every parameter with "bias" in its name."""
+
+    class Attending(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention, self.last = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 8)
+            self.head = nn.Linear(8, 3)
+
+        def forward(self, tokens):
+            tokens = tokens + self.last(self.attention(tokens, tokens, tokens)[0])
+            return self.head(tokens.mean(1))
+
+    model = initbench.rewrite(Attending(), "fixup", inputs=torch.zeros(1, 4, 8))
+    groups = initialize(model, "fixup", inputs=torch.zeros(1, 4, 8)).parameter_groups(0.1)
+    rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+    slow = {name for name, p in model.named_parameters() if rates[id(p)] < 0.05}
+    assert "attention.in_proj_bias" in slow
+    assert "attention.in_proj_weight" not in slow
 
 
 def test_nonzero_is_a_start_for_tuners():

@@ -152,6 +152,7 @@ def test_the_command(monkeypatch, capsys, tmp_path):
         (("mlp", "--fail-on", "low_rnk"), "did you mean 'low_rank'"),
         (("mlp", "--expect", "laws.yaml"), "laws.yaml: cannot be read"),
         (("--weights", "no.pt"), "no.pt: no such file"),
+        (("no.pt", "--with", "depth=50"), "no.pt: weights alone take no --with"),
         (("mpl",), "did you mean 'mlp'"),
     ],
 )

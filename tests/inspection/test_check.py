@@ -215,6 +215,21 @@ def test_a_bad_argument_of_an_initializer_is_one_line(monkeypatch, capsys, given
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", "9"], "--optimizer and --steps are for --width"),
+        (["--optimizer", "sgd"], "--optimizer and --steps are for --width"),
+        (["--data", "digits", "--classes", "7"], "--data takes no --input, --vocabulary or --classes"),
+        (["--data", "digits", "--input", "3,64,64"], "--data takes no --input, --vocabulary or --classes"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(monkeypatch, capsys, options, message):
+    code, out, err = run(monkeypatch, capsys, "mlp", *options)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
 def test_fail_on_decides_the_exit_code(monkeypatch, capsys):
     for kinds, code in (("exploding", 1), ("any", 1), ("vanishing,dead", 0), ("explosion", 2)):
         assert run(monkeypatch, capsys, "test_check:exploding", *SHAPE, "--fail-on", kinds)[0] == code

@@ -36,6 +36,33 @@ def test_loss_and_error_are_means_over_the_split_in_evaluation_mode(batch_size):
     assert values["error"] == (logits.argmax(1) != split.targets).double().mean().item()
 
 
+class Caching(nn.Linear):
+    """Keeps what its weights gave in evaluation until `train` is called, as LeViT keeps its attention biases."""
+
+    kept = None
+
+    def train(self, mode=True):
+        self.kept = None if mode else self.kept
+        return super().train(mode)
+
+    def forward(self, inputs):
+        if self.training:
+            return super().forward(inputs)
+        self.kept = self.weight.detach().clone() if self.kept is None else self.kept
+        return nn.functional.linear(inputs, self.kept, self.bias)
+
+
+def test_each_evaluation_uses_the_weights_of_that_moment():
+    _, split = problem()
+    model = nn.Sequential(nn.Flatten(), Caching(18, 4)).double()
+    evaluate(model, split, TASK, 20)
+    with torch.no_grad():
+        model[1].weight.mul_(-3)
+    logits = nn.functional.linear(split.inputs.flatten(1), model[1].weight, model[1].bias)
+    picked = logits[torch.arange(50), split.targets]
+    assert evaluate(model, split, TASK, 20)["loss"] == pytest.approx((logits.logsumexp(1) - picked).mean().item())
+
+
 @pytest.mark.parametrize(
     ("inputs", "outputs", "size"),
     [
