@@ -236,9 +236,10 @@ def image_folder(
         classes: expected number of classes; null for any number. With it a suite can be planned, and smoke-run on
             random data, before the folder exists. It changes no number and no trial's id.
         in_memory: whether to hold the decoded images, as bytes, in memory instead of decoding them in each epoch; null
-            to hold them if that takes at most 2 GiB. It changes no number and no trial's id.
+            to hold them if that takes at most 2 GiB. It changes no trial's id, and no number except that on a GPU the
+            random resized crops of images that are not in memory can differ in their last digits.
         workers: processes that decode ahead if images are not in memory; 0 for the trial's own process. It changes no
-            number and no trial's id.
+            trial's id, and a number only as `in_memory` does.
 
     Raises:
         ArgumentError: an argument is impossible.

@@ -25,8 +25,18 @@ dataset: {name: gaussian, train_size: 32, validation_size: 8, test_size: 1, imag
 architectures: [{name: mlp, depth: 2, width: 4}]
 initializers: [{name: metainit, steps: 1}, {name: gradinit, iterations: 1}]
 recipe: {epochs: 1, random_resized_crop: [0.5, 1], crop: 1, flip: true, cutout: 1, mixup: 1.0}
-probes: [{name: gradient_quotient, data: [random, real], batch_size: 8, batches: 1}]
+probes:
+  - {name: gradient_quotient, data: [random, real], batch_size: 8, batches: 1}
+  - {name: hessian_spectrum, batch_size: 8}
 tune: {recipe.lr: {log: [0.01, 0.1]}, tries: 2, points: random}
+"""
+SENTENCES = """
+name: sentences
+dataset: {name: number_words, train_size: 32, validation_size: 0, test_size: 2}
+architectures: [{name: transformer, depth: 1, width: 4, heads: 1}]
+initializers: [pytorch_default]
+recipe: {epochs: 1, batch_tokens: 200}
+probes: []
 """
 
 
@@ -50,13 +60,16 @@ def test_the_table_of_streams_is_what_trials_draw_from(monkeypatch):
     finals = plan(
         suite, descriptions=describe_datasets(suite), results={trial.id: Searched(0.0) for trial in searches}
     ).trials
-    trials = {trial.id: trial for trial in (*searches, *finals)}.values()
+    trials = list({trial.id: trial for trial in (*searches, *finals)}.values())
     assert {trial.phase for trial in trials} == {"search", "final"}
+    trials += plan_of(suite_of(parse(SENTENCES, "sentences.yaml"))).trials
     assert all(getattr(searches[0].recipe, field.name) for field in fields(Augmentation)), "all are switched on"
     for trial in trials:
         run_trial(trial)
     model = initbench.create_model("mlp", depth=2, width=4)
-    parameters = {parameter for parameter, _ in model.named_parameters()}
+    pairs = initbench.Inputs((2, 12), 32)
+    sentences = initbench.create_model("transformer", depth=1, width=4, heads=1, inputs=pairs, num_classes=34)
+    parameters = {name for one in (model, sentences) for name, _ in one.named_parameters()}
     drawn = set()
     for text in hashed:
         _, stream, key = [*text.split("/"), ""][:3]

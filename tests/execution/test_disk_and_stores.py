@@ -336,12 +336,13 @@ def test_two_drivers_at_one_folder_cannot_harm_each_other(tmp_path):
     assert StatusReader(home).read().running
     _, err = initbench(*RUN, cwd=tmp_path / "both", check=2)
     assert err == "initbench: runs/small: another initbench run is writing here; wait for it or stop it\n"
-    # Where somebody deletes the lock, both are at work.
+    # Without its lock the first stops, and the second goes on from there.
     (home / ".lock").unlink()
     second = start(*RUN, cwd=tmp_path / "both")
-    for driver in (first, second):
-        out, err = driver.communicate(timeout=300)
-        assert driver.returncode == 0, out + err
+    (_, stopped), (out, err) = (driver.communicate(timeout=300) for driver in (first, second))
+    assert first.returncode == 2
+    assert "was moved, emptied or removed while this run was writing to it" in stopped
+    assert second.returncode == 0, out + err
     assert numbers(home) == numbers(tmp_path / "alone/runs/small")
     initbench("sync", "runs/small", cwd=tmp_path / "both")
     assert runs_in(default_tracking_uri(home)) == sorted(numbers(home))

@@ -38,7 +38,7 @@ MEANINGS = {
     "diverged": "A trial whose loss became infinite or undefined. It is a result, and the worst one.",
     "failed": "A trial that ended with an error or lost its worker. It has no outcome and enters no statistic.",
     "incompatible": "A pair that cannot run, because the network lacks what the method needs.",
-    "difference found": "The difference is larger than other seeds, or other workloads, would explain.",
+    "difference found": "The difference is larger than the variation between seeds, or between workloads, can explain.",
     "95 % interval": "A range that contains the true value in 95 of 100 repetitions of the study.",
     "probe": "Takes a measurement of a network at initialization, before any training step.",
     "gradient quotient (GQ)": "How much a gradient step changes the gradient, relative to itself: 0 means not at all.",
