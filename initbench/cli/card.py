@@ -186,7 +186,7 @@ def parse(docstring: str) -> Docstring:
             entry = _ENTRY.match(words) if not line.startswith(" " * 5) else None
             if entry:
                 latest = entry[1].lstrip("*")
-                entries[latest] = "; ".join(filter(None, [entries.get(latest), entry[2]]))
+                entries[latest] = " ".join(filter(None, [entries.get(latest), entry[2]]))
             elif latest is not None:
                 entries[latest] = f"{entries[latest]} {words}".strip()
         elif words:

@@ -57,6 +57,8 @@ def diff(
     load_plugins(plugin)
     if b is None and save is None:
         raise InitbenchError("diff needs A and B, or A and --save FILE, which writes its fingerprint")
+    if b is None and with_b:
+        raise InitbenchError("--with-b needs B")
     inputs = inputs_of(input_shape, vocabulary)
     from initbench.inspection import diff as comparison
 

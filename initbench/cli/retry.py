@@ -54,7 +54,7 @@ def retry(
         request,
         path,
         chosen_executor(executor, address),
-        asked=None if failed else request.asked,  # a plan of the failed trials alone would replace the whole one
+        asked=None if failed or only else request.asked,  # a part of the plan does not replace the whole one
         tracking_uri=tracking_uri,
         workers=workers,
         json=json,

@@ -79,10 +79,11 @@ def fixup(
         for gate in gates:
             writer.fill(gate, 1.0)
         slow = scalar_biases | {id(gate) for gate in gates}
+        # The authors' rule also takes in_proj_bias of attentions, and tables of position biases.
         context.record.learning_rate_multipliers |= {
             name: scalar_learning_rate
             for name, parameter in model.named_parameters()
-            if "bias" in name.rpartition(".")[2] or id(parameter) in slow  # in_proj_bias of attentions, too
+            if "bias" in name.rpartition(".")[2] or id(parameter) in slow
         }
         refuse_locked_branches(model, context)
 

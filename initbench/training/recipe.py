@@ -55,8 +55,8 @@ class ByRole(BaseModel):
 class Recipe(BaseModel):
     """How a model is trained; every field is part of a trial's id.
 
-    A field that would change nothing but the id is refused, with an `ArgumentError` that names it; milestones that the
-    training does not reach are not. With `epochs` 0 the
+    A field that would change nothing but the id is refused, with an `ArgumentError` that names it. Milestones after the
+    end of the training are accepted. With `epochs` 0 the
     training fields are accepted, so that a sweep's recipe can be used to measure at initialization only; they remain
     part of the id although they have no effect.
 

@@ -95,7 +95,7 @@ def test_image_classifiers_are_built_for_the_images(shape):
 
 
 def test_of_several_classes_for_a_type_the_first_is_built():
-    """transformers has three classes for DeiT."""
+    """transformers has two classes for DeiT: this one, and one with a teacher."""
     model = create_model("hf/deit", input_shape=(3, 8, 8), num_classes=7, **VIT)
     assert type(model).__name__ == "DeiTForImageClassification"
     assert model(torch.zeros(2, 3, 8, 8)).logits.shape == (2, 7)

@@ -295,7 +295,7 @@ def test_a_docstring_taken_apart():
         ["A paragraph, whose second line ends here.", "Note: this is text.", "The end."],
         {"first": "one line.", "second": "two lines: the second has a colon.", "rest": "behind an empty line."}
         | {"empty": ""},
-        {"ValueError": "too small.; too large.", "initbench.errors.DataError": "missing."},
+        {"ValueError": "too small. too large.", "initbench.errors.DataError": "missing."},
     )
 
 

@@ -61,6 +61,7 @@ def test_a_saved_fingerprint_stands_for_its_model(run, tmp_path):
     ("arguments", "message"),
     [
         ([SMALL], "diff needs A and B, or A and --save FILE"),
+        ([SMALL, "--save", "a.json", "--with-b", "width=3"], "--with-b needs B"),
         (["absent.json", SMALL], "absent.json: No such file or directory"),
         ([SMALL, "diffed_models:smal"], "diffed_models has no 'smal' (did you mean 'small'?)"),
         ([SMALL, SMALL, "--fail-on", "scales"], "--fail-on: unknown kind 'scales' (did you mean 'scale'?)"),

@@ -337,6 +337,7 @@ def test_two_drivers_at_one_folder_cannot_harm_each_other(tmp_path):
     _, err = initbench(*RUN, cwd=tmp_path / "both", check=2)
     assert err == "initbench: runs/small: another initbench run is writing here; wait for it or stop it\n"
     # Without its lock the first stops, and the second goes on from there.
+    assert first.poll() is None
     (home / ".lock").unlink()
     second = start(*RUN, cwd=tmp_path / "both")
     (_, stopped), (out, err) = (driver.communicate(timeout=300) for driver in (first, second))

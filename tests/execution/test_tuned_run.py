@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from dataclasses import replace
@@ -390,6 +391,15 @@ def test_final_trials_of_a_search_that_failed_run_without_failed(initbench):
     assert {phase for phase, _, _ in ran} == {"final"}
     status = StatusReader(Path("runs/small")).read()
     assert (status.left, status.awaited, status.others) == (0, 0, 0)
+
+
+def test_a_retry_of_a_part_leaves_the_plan_whole(initbench):
+    initbench("run", "suite.yaml", fails=is_search_of_kaiming)
+    before = Path("runs/small/plan.json").read_text(encoding="utf-8")
+    initbench("retry", "runs/small", "--only", "initializer=xavier")
+    assert Path("runs/small/plan.json").read_text(encoding="utf-8") == before
+    initbench("retry", "runs/small")
+    assert json.loads(Path("runs/small/plan.json").read_text(encoding="utf-8"))["asked"]["only"] == []
 
 
 def test_a_shared_rate_that_waits_for_searches_left_out_is_nothing_missing(initbench):
