@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from import_graph import LIBRARY, MODULES, ROOT, TESTS, TOOLS, named, needs, scripts, source, test_files, words
 
-DURATIONS = ROOT / ".test_durations"
+DURATIONS, SUITES = ROOT / ".test_durations", ROOT / "suites"
 WORKER = TESTS / "bitwise/worker.py"
 CASES = {TESTS / "bitwise/case.py", TESTS / "bitwise/cases.py"}
 # Seconds of two processes: of the tests within reach of a change, and of these and those of its turn that are not.
@@ -175,8 +175,12 @@ def nearness(files, changed):
     far = distances(changed)
     rooms = {path.relative_to(ROOT).parts[1] for path in changed if path.is_relative_to(LIBRARY)}
     near = {test: far[path] for test, path in files.items() if path in far}
-    pages = {path.relative_to(ROOT / "docs").as_posix() for path in changed if path.is_relative_to(ROOT / "docs")}
-    near |= {test: 0 for test in files if test.partition("[")[2].removesuffix("]") in pages}
+    # Tests of a page or of a suite have its name for a parameter.
+    parameters = {path.relative_to(ROOT / "docs").as_posix() for path in changed if path.is_relative_to(ROOT / "docs")}
+    parameters |= {
+        path.relative_to(SUITES).with_suffix("").as_posix() for path in changed if path.is_relative_to(SUITES)
+    }
+    near |= {test: 0 for test in files if test.partition("[")[2].removesuffix("]") in parameters}
     return {test: (step, int(files[test].relative_to(TESTS).parts[0] not in rooms)) for test, step in near.items()}
 
 

@@ -18,8 +18,10 @@ FILES = {
     "tests/execution/test_chaos.py::test_b": TESTS / "execution/test_chaos.py",
     "tests/structure/test_own_families.py::test_c": TESTS / "structure/test_own_families.py",
     "tests/statistics/test_simulated_worlds.py::test_d": TESTS / "statistics/test_simulated_worlds.py",
+    "tests/suite/test_shipped_suites.py::test_e[quickstart]": TESTS / "suite/test_shipped_suites.py",
+    "tests/suite/test_shipped_suites.py::test_e[papers/mup_transfer]": TESTS / "suite/test_shipped_suites.py",
 }
-PAGE, OTHER_PAGE, RECOVERY, CHAOS, FAMILIES, WORLDS = FILES
+PAGE, OTHER_PAGE, RECOVERY, CHAOS, FAMILIES, WORLDS, QUICKSTART, TRANSFER = FILES
 
 
 def reached(*changed):
@@ -53,6 +55,12 @@ def test_a_statistic_reaches_the_simulations_and_no_network():
 
 def test_the_registry_reaches_everything_but_statistics():
     assert set(reached("initbench/registry/__init__.py")) >= {CHAOS, FAMILIES, RECOVERY}
+
+
+def test_a_suite_reaches_the_test_that_runs_it_first():
+    found = reached("suites/papers/mup_transfer.yaml")
+    assert min(found, key=found.get) == TRANSFER
+    assert found.get(QUICKSTART, (9,)) > found[TRANSFER]
 
 
 def test_a_test_that_has_changed_is_the_nearest():
