@@ -292,6 +292,14 @@ def test_a_lock_under_which_nothing_was_written_leaves_nothing(tmp_path):
     assert Ledger(tmp_path / "runs" / "suite").statuses() == {record().id: "finished"}
 
 
+def test_a_folder_within_a_file_is_refused(tmp_path):
+    (tmp_path / "runs").touch()
+    problem = r"runs/suite: cannot be a folder, because .*/runs is a file$"
+    with pytest.raises(InitbenchError, match=problem):
+        Ledger(tmp_path / "runs/suite").check_folder()
+    Ledger(tmp_path / "others/suite").check_folder()
+
+
 def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path):
     (tmp_path / "runs").write_text("a file")
     with pytest.raises(InitbenchError, match=r"runs/suite: cannot be written"), Ledger(tmp_path / "runs/suite").lock():

@@ -64,6 +64,8 @@ def test_the_plug_in_example_draws_what_it_says():
     initbench.initialize(model, "my_init", std=0.5)
     # 160,000 draws: the standard error of their standard deviation is 0.5 / sqrt(320,000) = 0.0009.
     assert model.weight.std().item() == pytest.approx(0.5, abs=0.005)
+    for check in initbench.testing.checks("my_init"):
+        check()
 
 
 def test_every_command_of_the_readme_is_one():

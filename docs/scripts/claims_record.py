@@ -274,9 +274,9 @@ def _of_ledger(
 ) -> dict[str, Any]:
     criteria = [
         {
-            "criterion": criterion_words(one.criterion, evidence.metric(one.criterion.measure)),
+            "criterion": criterion_words(one.criterion, one.metric),
             "status": ("met" if one.status == "held" else "not met") if refutes else one.status,
-            "measured": measured_words(one, evidence.metric(one.criterion.measure)),
+            "measured": measured_words(one, one.metric),
             "refutes": refutes,
         }
         for refutes, group in ((False, verdict.criteria), (True, verdict.refutations))
@@ -289,7 +289,6 @@ def _of_ledger(
     n = min((one.n for one in verdict.criteria if one.n), default=0)
     sample = "workloads" if isinstance(verdict.criteria[0].criterion, Correlation) else "seeds"
     decisive = deciding(verdict)
-    metric = evidence.metric(decisive.criterion.measure)
     report = LEDGERS / f"{path.stem}.md"
     known = (report, LEDGERS.parent / f"{path.stem}.md")
     return {
@@ -303,7 +302,7 @@ def _of_ledger(
         "run": entry["run"],
         "n": f"{n} {sample}",
         "count": n,
-        "measured": measured_words(replace(decisive, groups=decisive.groups[:SHOWN]), metric)
+        "measured": measured_words(replace(decisive, groups=decisive.groups[:SHOWN]), decisive.metric)
         + (f"; and {hidden} more" if (hidden := len(decisive.groups[SHOWN:])) else ""),
         "criteria": criteria,
         "diverged": diverged_starts(verdict, evidence),

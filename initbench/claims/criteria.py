@@ -206,7 +206,7 @@ class Trains(Criterion):
 
     Held if the measure is at most `at_most` at the share `held_at` of the seeds; refuted if the trial is at chance at
     the share `refuted_at` of the seeds or more. A diverged trial counts as at chance, and a trial at chance does not
-    train.
+    train. A measure of which higher values are better is not judged: it needs a lower bound (`Within`).
     """
 
     judge: Literal["trains"]
@@ -261,7 +261,8 @@ class Correlation(Criterion):
 
     Spearman's correlation of `measure` with the outcome over the selected treatments (medians over the seeds), within
     each value of `each`, averaged over these values. With `trained_only`, treatments whose median outcome is at chance
-    are left out. Held if the mean's 95 % interval lies above `at_least`, refuted if it lies below.
+    are left out. A value of `each` with fewer than three treatments is left out, too: two are always perfectly
+    correlated. Held if the mean's 95 % interval lies above `at_least`, refuted if it lies below.
     """
 
     judge: Literal["correlation"]
@@ -310,7 +311,7 @@ class RateRatio(Criterion):
     With bounds: held if the ratio lies between them at the share `held_at` of the seeds, refuted if it lies outside at
     the share `refuted_at`. With `against`, the trials `of` are divided by the trials `against` at the same seed. With
     `rises_with` instead, a property such as ``recipe.batch_size``: held if Spearman's correlation of that property with
-    the ratio's mean over the seeds is at least `correlation`, refuted if it is 0 or less.
+    the ratio's geometric mean over the seeds is at least `correlation`, refuted if it is 0 or less.
     """
 
     judge: Literal["rate_ratio"]

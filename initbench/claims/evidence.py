@@ -16,7 +16,7 @@ from initbench.claims.check import difference
 from initbench.claims.criteria import SCALE
 from initbench.comparing.chance import STANDARD_ERRORS
 from initbench.comparing.conditions import Matcher, properties_of_spec
-from initbench.comparing.formatting import counted, natural
+from initbench.comparing.formatting import counted, listed, natural
 from initbench.comparing.metrics import MEAN_TRAIN_LOSS, outcome_key, outcome_sign
 from initbench.errors import InitbenchError
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from initbench.claims.criteria import Correlation, LayerCriterion, RateRatio
     from initbench.metric import Metric
 
-_OUTCOME, _PER_LAYER = "outcome", "per_layer"
-_LEAST_LEVELS = 3
-"""Two values are always perfectly correlated."""
+_OUTCOME, _PROBE, _PER_LAYER = "outcome", "probe.", "per_layer"
+LEAST_RANKED = 3
+"""A rank correlation needs so many values: two are always perfectly correlated."""
 
 
 @dataclass(frozen=True)
@@ -99,27 +99,31 @@ class Group:
     Attributes:
         label: the values of the criterion's ``each`` properties; empty if it has none.
         seeds: at which every side has a value.
-        lacking: whether a side has no value at all, or lacks a seed that another one has.
-        sides: each side is an array of its values, shape (seeds,), with ±∞ if the outcome diverged. A side of a
-            criterion on layers is a list with the values of the layers at each seed. A ratio of rates has one array,
-            shape (seeds, levels), or (seeds, 2) if the criterion has ``against``; NaN if no rate is stable.
+        sides: each side is an array of its values, shape (seeds,), with ±∞ if the outcome diverged or a measurement
+            overflowed. A side of a criterion on layers is a list with the values of the layers at each seed. A ratio of
+            rates has one array, shape (seeds, levels), or (seeds, 2) if the criterion has ``against``; NaN if no rate
+            is stable.
         at_chance: for each side, shape (seeds,): 1 if the outcome is no better than chance, 0 if it is, NaN if unknown.
         diverged: for each side the steps at which its trials diverged, if a seed has no finite value for that reason;
             None for an unknown step.
         levels: the values of the ``rises_with`` property of a ratio of rates, ascending.
         problem: why nothing can be judged here; empty if it can.
-        sign: 1 if lower values of the measure are better, -1 if higher ones are.
+        metric: what the values are of; None if that is not a metric, for example a probe.
     """
 
     label: str
     seeds: tuple[int, ...]
-    lacking: bool
     sides: Sequence[Any]
     at_chance: Sequence[NDArray[np.float64]] = ()
     diverged: tuple[tuple[int | None, ...], ...] = ()
     levels: tuple[float, ...] = ()
     problem: str = ""
-    sign: float = 1.0
+    metric: Metric | None = None
+
+    @property
+    def sign(self) -> float:
+        """1 if lower values of the measure are better, -1 if higher ones are."""
+        return 1.0 if self.metric is None else self.metric.oriented(1.0)
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class Evidence:
         ]
 
     def metric(self, measure: str) -> Metric | None:
-        """Return the metric for a measure; None if it is not a metric, for example a probe."""
+        """Return the metric for a measure; None if it is not a metric, for example a probe, or trials have several."""
         if measure == _OUTCOME:
             return next(iter(self.metrics.values())) if len(self.metrics) == 1 else None
         return self.described.get(measure)
@@ -176,42 +180,56 @@ class Evidence:
 
         Raises:
             InitbenchError: no trial has the measure, or it is not a number; a side has several trials at one seed of
-                one group; or no trial has a validation value, which is needed to choose the best.
+                one group; sides have different outcomes; or no trial has a validation value, which is needed to choose
+                the best.
         """
-        metric = self.metric(measure)
         groups = []
         for label, chosen in _chosen(self._measured(measure, protocol), sides, each, best_over):
             known = [{seed for seed in side if not math.isnan(self._value(side[seed], measure))} for side in chosen]
-            seeds, lacking = _at_all_seeds(chosen, known)
+            seeds = _in_all(known)
             trials = [[side[seed] for seed in seeds] for side in chosen]
             values = [np.array([self._value(trial, measure) for trial in side], dtype=float) for side in trials]
             diverged = [
                 [trial for trial, value in zip(*side, strict=True) if trial.is_diverged and math.isinf(value)]
                 for side in zip(trials, values, strict=True)
             ]
+            if measure.startswith(_PROBE):  # it overflowed before the training did
+                diverged = [[] for _ in diverged]
             group = Group(
                 label=label,
                 seeds=seeds,
-                lacking=lacking,
                 sides=values,
                 at_chance=[np.array([_at_chance(trial) for trial in side], dtype=float) for side in trials],
                 diverged=tuple(tuple(one.record.metrics.get("diverged_at_step") for one in side) for side in diverged),
-                sign=1.0 if metric is None else metric.oriented(1.0),
+                metric=self._metric_of([trial for side in trials for trial in side], measure),
             )
             groups.append(group)
         return groups
 
+    def _metric_of(self, trials: Iterable[Trial], measure: str) -> Metric | None:
+        """Return the metric of these trials: in a report of several ledgers others may have another outcome."""
+        if measure != _OUTCOME:
+            return self.metric(measure)
+        names = sorted({trial.row["metric"] for trial in trials})
+        if len(names) > 1:
+            raise InitbenchError(f"compares different outcomes: {listed(names)}")
+        return self.metrics.get(names[0]) if names else None
+
     def _value(self, trial: Trial, measure: str) -> float:
-        """Return a trial's value; if it diverged, a metric is ±∞, the worst."""
+        """Return a trial's value: ±∞ if a probe overflowed, and for a metric, as the worst, if the trial diverged."""
         value = trial.row[measure]
         if isinstance(value, str):
             raise InitbenchError(f"{measure} is not a number")
         value = math.nan if value is None else float(value)
-        if not math.isnan(value) or not trial.is_diverged:
+        if not math.isnan(value):
             return value
+        if measure.startswith(_PROBE):
+            return _lost(trial, measure.removeprefix(_PROBE))
+        if not trial.is_diverged:
+            return math.nan
         if measure == MEAN_TRAIN_LOSS:
             return math.inf
-        metric = self.metrics.get(trial.row["metric"]) if measure == _OUTCOME else self.metric(measure)
+        metric = self._metric_of([trial], measure)
         return math.nan if metric is None else metric.oriented(math.inf)
 
     def _measured(self, measure: str, protocol: str | None) -> list[Trial]:
@@ -220,33 +238,38 @@ class Evidence:
             raise InitbenchError(f"no trial has {measure}")
         return trials
 
-    def medians(self, criterion: Correlation) -> list[NDArray[np.float64]]:
-        """Return for every group the medians over seeds of the measure and the outcome, shape (2, treatments).
+    def medians(self, criterion: Correlation) -> tuple[list[NDArray[np.float64]], int]:
+        """Return medians over seeds of the measure and the outcome, and the number of seeds that they are taken over.
 
-        Outcomes are turned so that lower is better. Treatments without both are left out, and, if the criterion says
-        so, treatments whose median outcome is at chance.
+        Outcomes are turned so that lower is better. A trial without both values, for example a failed one, is left out
+        of the medians, and, if the criterion says so, a treatment whose median outcome is at chance.
+
+        Returns:
+            For every group in which a trial has both values the medians, shape (2, treatments); and the smallest number
+            of seeds of all treatments and groups. A seed counts if all of its trials have both values.
 
         Raises:
             InitbenchError: as for `groups`.
         """
-        tables = []
+        tables, seeds = [], []
         selected = _matching(self._measured(criterion.measure, criterion.protocol), criterion.of)
         for (group,) in _labelled([selected], criterion.each).values():
             cells = defaultdict(list)
             for trial in group:
                 cells[trial.row["treatment"]].append(trial)
-            medians = []
+            medians, trains = [], []
             for cell in cells.values():
                 trials = cell if criterion.best_over is None else list(_by_seed(cell, criterion.best_over).values())
                 pairs = [(self._value(trial, criterion.measure), float(trial.row["oriented"])) for trial in trials]
-                measured, outcome = np.median(np.array(pairs), axis=0) if pairs else (math.nan, math.nan)
-                if not criterion.trained_only or _trains(outcome, trials[0]):
-                    medians.append((measured, outcome))
-            table = np.array(medians, dtype=float).reshape(-1, 2)
-            known = table[~np.isnan(table).any(axis=1)]
-            if len(known) > 1:
-                tables.append(known.T)
-        return tables
+                table = np.array(pairs, dtype=float).reshape(-1, 2)
+                known, seed = ~np.isnan(table).any(axis=1), np.array([trial.seed for trial in trials])
+                seeds.append(len({*seed[known]} - {*seed[~known]}))
+                if known.any():
+                    medians.append(np.median(table[known], axis=0))
+                    trains.append(_trains(medians[-1][1], trials[known.argmax()]))
+            if medians:
+                tables.append(np.array(medians)[np.array(trains) | (not criterion.trained_only)].T)
+        return tables, min(seeds, default=0)
 
     def layers(self, criterion: LayerCriterion) -> list[Group]:
         """Return the values of layers, one group for every combination of the values of ``each``.
@@ -270,12 +293,12 @@ class Evidence:
         groups = []
         for label, values in measured:
             common = {seed: _common([side.get(seed, {}) for side in values], meant) for side in values for seed in side}
-            seeds, lacking = _at_all_seeds(values, [{seed for seed in side if common[seed]} for side in values])
+            seeds = _in_all([{seed for seed in side if common[seed]} for side in values])
             arrays = [
                 [np.array([side[seed][name] for name in common[seed]], dtype=float) for seed in seeds]
                 for side in values
             ]
-            groups.append(Group(label=label, seeds=seeds, lacking=lacking, sides=arrays))
+            groups.append(Group(label=label, seeds=seeds, sides=arrays))
         return groups
 
     def ratios(self, criterion: RateRatio) -> list[Group]:
@@ -378,10 +401,9 @@ def _order(value: Any) -> tuple[int, Any]:
     return (-1, 0) if value is None else (1, natural(str(value)))
 
 
-def _at_all_seeds(sides: Sequence[Collection[int]], known: Sequence[Collection[int]]) -> tuple[tuple[int, ...], bool]:
-    """Return the seeds at which every side has a known value, and whether any lacks one."""
-    seeds = tuple(sorted(set.intersection(*map(set, known))))
-    return seeds, not seeds or any(set(side) != set(seeds) for side in sides)
+def _in_all(seeds: Sequence[Iterable[int]]) -> tuple[int, ...]:
+    """Return the seeds that every side has, ascending."""
+    return tuple(sorted(set.intersection(*map(set, seeds))))
 
 
 def _at_chance(trial: Trial) -> float:
@@ -393,18 +415,30 @@ def _trains(outcome: float, trial: Trial) -> bool:
     return math.isfinite(outcome) if math.isnan(at_chance) else at_chance == 0
 
 
+def _lost(trial: Trial, probe: str) -> float:
+    """Return ±∞ for a scalar that overflowed, which a record has as null with the reason; NaN if it is unknown."""
+    reasons = (entry.get("value_reason") for entry in trial.record.probes if entry["name"] == probe)
+    return _infinite(next(filter(None, reasons), ""))
+
+
+def _infinite(reason: str) -> float:
+    """Return ±∞ if that is why a value is missing; NaN for any other reason.
+
+    Several reasons, of a measurement of each layer, cannot be assigned to layers.
+    """
+    return float(reason) if reason in {"inf", "-inf"} else math.nan
+
+
 def _layer_values(trial: Trial, measure: str) -> dict[str, float]:
     """Return by layer a probe's measurements, or the factors by which tensors were scaled; empty if unknown."""
     if measure == SCALE:
         return trial.record.initialization.get("factors", {})
-    name = measure.removeprefix("probe.")
+    name = measure.removeprefix(_PROBE)
     known = {entry["name"]: entry for entry in trial.record.probes if entry["kind"] == _PER_LAYER}
     entry = known.get(name, known.get(f"{name}.{_PER_LAYER}"))
     if entry is None:
         return {}
-    # Several reasons cannot be assigned to layers.
-    reason = entry.get("values_reason", "")
-    lost = float(reason) if reason in {"inf", "-inf"} else math.nan
+    lost = _infinite(entry.get("values_reason", ""))
     return {layer: lost if value is None else float(value) for layer, value in entry["values"].items()}
 
 
@@ -424,18 +458,17 @@ def _ratio_group(criterion: RateRatio, label: str, sides: Sequence[Sequence[Tria
         {seed: _ratio(tries, criterion.rate) for seed, tries in _tries_by_seed(at[level], criterion.rate).items()}
         for level in levels
     ]
-    seeds = tuple(sorted(set.intersection(*map(set, ratios))))
+    seeds = _in_all(ratios)
     table = np.array([[ratio[seed] for ratio in ratios] for seed in seeds], dtype=float)
     table = table.reshape(len(seeds), len(levels))
     problem = ""
     if rises_with is not None:
         untrained = [level for level, column in zip(levels, table.T, strict=True) if np.isnan(column).all()]
-        if len(levels) < _LEAST_LEVELS:
-            problem = f"at least {counted(_LEAST_LEVELS, 'value')} of {rises_with} are needed"
+        if len(levels) < LEAST_RANKED:
+            problem = f"at least {counted(LEAST_RANKED, 'value')} of {rises_with} are needed"
         elif seeds and untrained:
             problem = f"no rate is stable with {rises_with} {untrained[0]:g}"
-    lacking = not seeds or len({trial.seed for side in sides for trial in side}) > len(seeds)
-    return Group(label=label, seeds=seeds, lacking=lacking, sides=[table], levels=tuple(levels), problem=problem)
+    return Group(label=label, seeds=seeds, sides=[table], levels=tuple(levels), problem=problem)
 
 
 def _ratio(tries: Sequence[Trial], rate: str) -> float:

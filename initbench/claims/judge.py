@@ -26,6 +26,7 @@ from initbench.claims.criteria import (
     Trains,
     Within,
 )
+from initbench.claims.evidence import LEAST_RANKED
 from initbench.claims.verdict import ClaimVerdict, CriterionVerdict, GroupVerdict
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
@@ -54,7 +55,8 @@ def judge_claims(evidence: Evidence, claims: Sequence[Claim], seeds: int) -> lis
         evidence: the trials.
         claims: of the suite, or others: ``Claim.model_validate`` makes one from plain data. If no trial meets a
             condition, the claim is not run, which is not an error.
-        seeds: of the suite; with fewer seeds nothing is judged, so that nobody stops at a convenient moment.
+        seeds: of the suite; with fewer seeds nothing is judged, so that nobody stops at a convenient moment. If some
+            sides have more, as in a report of several suites, the seeds that all sides have are judged.
     """
     verdicts = []
     for claim in claims:
@@ -67,24 +69,29 @@ def judge_claims(evidence: Evidence, claims: Sequence[Claim], seeds: int) -> lis
 
 
 def _judge_criterion(criterion: Criterion, evidence: Evidence, seeds: int) -> CriterionVerdict:
+    metric = evidence.metric(criterion.measure)
     try:
         if isinstance(criterion, Correlation):
-            return _judge_correlations(criterion, evidence)
+            return replace(_judge_correlations(criterion, evidence, seeds), metric=metric)
         groups = _groups(criterion, evidence)
     except InitbenchError as error:
-        return CriterionVerdict(criterion, "undecided", lacks=str(error))
+        return CriterionVerdict(criterion, "undecided", lacks=str(error), metric=metric)
     known = [group for group in groups if group.seeds]
     if not known:
-        return CriterionVerdict(criterion, "not run")
+        return CriterionVerdict(criterion, "not run", metric=metric)
     verdicts = tuple(replace(judge(criterion, group), label=group.label, diverged=group.diverged) for group in known)
-    fewest = min(len(group.seeds) for group in known)
-    lacks = next((group.problem for group in known if group.problem), "")
-    if fewest < seeds or any(group.lacking for group in groups):
-        lacks = f"{fewest if len(known) == len(groups) else 0} of {counted(seeds, 'seed')} have a result"
-    elif fewest < LEAST_SEEDS:
-        lacks = f"at least {counted(LEAST_SEEDS, 'seed')} are needed"
+    lacks = _lacks_seeds(min(len(group.seeds) for group in groups), seeds)
+    lacks = lacks or next((group.problem for group in known if group.problem), "")
     status: Status = "undecided" if lacks else _of_groups([one.status for one in verdicts], criterion.groups)
-    return CriterionVerdict(criterion, status, verdicts, lacks)
+    metrics = {group.metric for group in known}
+    return CriterionVerdict(criterion, status, verdicts, lacks, metrics.pop() if len(metrics) == 1 else None)
+
+
+def _lacks_seeds(fewest: int, seeds: int) -> str:
+    """Return in words how many seeds are missing; empty if there are as many as the suite has, and enough."""
+    if fewest < seeds:
+        return f"{fewest} of {counted(seeds, 'seed')} have a result"
+    return f"at least {counted(LEAST_SEEDS, 'seed')} are needed" if fewest < LEAST_SEEDS else ""
 
 
 def _groups(criterion: Criterion, evidence: Evidence) -> list[Group]:
@@ -93,7 +100,10 @@ def _groups(criterion: Criterion, evidence: Evidence) -> list[Group]:
     if isinstance(criterion, LayerCriterion):
         return evidence.layers(criterion)
     sides = list(criterion.selectors.values())
-    return evidence.groups(sides, criterion.measure, criterion.each, criterion.protocol, criterion.best_over)
+    groups = evidence.groups(sides, criterion.measure, criterion.each, criterion.protocol, criterion.best_over)
+    if isinstance(criterion, Trains) and any(group.sign < 0 for group in groups):
+        raise InitbenchError("at_most needs a measure of which lower values are better; use within, with at_least")
+    return groups
 
 
 def _of_groups(statuses: Sequence[Status], least: int | None) -> Status:
@@ -291,7 +301,9 @@ def _(criterion: RateRatio, group: Group) -> GroupVerdict:
 def _rising(criterion: RateRatio, group: Group, table: NDArray[np.float64]) -> GroupVerdict:
     correlation = math.nan
     if not group.problem:
-        means = np.nanmean(table, axis=0)
+        # Equal ratios of different rates may differ in the last bit, 0.01 / 0.1 < 0.1 / 1.0, and would be ranked.
+        with np.errstate(divide="ignore"):  # the best rate may be 0
+            means: NDArray[np.float64] = np.nanmean(np.log(table), axis=0).round(9)
         if len(np.unique(means)) > 1:
             correlation = float(stats.spearmanr(group.levels, means).statistic)
     status: Status = "undecided"
@@ -302,13 +314,16 @@ def _rising(criterion: RateRatio, group: Group, table: NDArray[np.float64]) -> G
     return GroupVerdict(status, Estimate(correlation, math.nan, math.nan, len(group.seeds)), "number")
 
 
-def _judge_correlations(criterion: Correlation, evidence: Evidence) -> CriterionVerdict:
-    tables = evidence.medians(criterion)
+def _judge_correlations(criterion: Correlation, evidence: Evidence, seeds: int) -> CriterionVerdict:
+    tables, fewest = evidence.medians(criterion)
     if not tables:
         return CriterionVerdict(criterion, "not run")
-    known = [table for table in tables if all(len(np.unique(side)) > 1 for side in table)]
+    ranked = [table for table in tables if table.shape[1] >= LEAST_RANKED]
+    known = [table for table in ranked if all(len(np.unique(side)) > 1 for side in table)]
     correlations = np.array([float(stats.spearmanr(*table).statistic) for table in known])
-    lacks = "" if len(known) >= LEAST_SEEDS else f"at least {counted(LEAST_SEEDS, 'workload')} are needed"
+    lacks = _lacks_seeds(fewest, seeds)
+    if not lacks and len(known) < LEAST_SEEDS:
+        lacks = f"at least {counted(LEAST_SEEDS, 'workload')} with {LEAST_RANKED} treatments each are needed"
     verdict = judge_correlations(correlations, criterion.at_least)
     if math.isnan(verdict.estimate.value):
         return CriterionVerdict(criterion, "undecided", lacks=lacks)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from initbench.claims.claim import Claim
     from initbench.claims.criteria import Criterion
+    from initbench.metric import Metric
     from initbench.statistics.intervals import Estimate
 
 Status = Literal["held", "did not hold", "undecided", "not run", "cannot be tested here"]
@@ -21,7 +22,8 @@ class GroupVerdict:
 
     Attributes:
         status: of the criterion there.
-        estimate: the judged value with its 95 % interval; if a trial diverged the median, without one.
+        estimate: the judged value with its 95 % interval. If a trial diverged, or a measurement overflowed, it is the
+            median, without an interval; and NaN if the criterion judges a mean (`Lead`, `Equality`, `Difference`).
         form: the kind of the estimate.
         agreeing: the number of seeds at which the criterion is met; None if it is judged by the mean.
         against: the value that the estimate must exceed, if that is measured too.
@@ -47,13 +49,15 @@ class CriterionVerdict:
     """The verdict on a criterion.
 
     It is held if it is in all groups, or in as many as it asks for; it did not hold if this number is out of reach; it
-    is not run if it has no trial. `lacks` says why it is undecided for a reason other than its numbers.
+    is not run if it has no trial. `lacks` says why it is undecided for a reason other than its numbers. `metric` is
+    that of the judged trials; None if they are judged by something else, or groups have different ones.
     """
 
     criterion: Criterion
     status: Status
     groups: tuple[GroupVerdict, ...] = ()
     lacks: str = ""
+    metric: Metric | None = None
 
     @property
     def n(self) -> int:

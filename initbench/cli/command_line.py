@@ -60,8 +60,9 @@ _OF_THE_MACHINE = {
 def main() -> None:
     """Run the command line; an invalid request is reported as one line on stderr.
 
-    Exit code 0: all trials finished or diverged; 1: some failed; 2: the request was invalid, or the output could not be
-    written.
+    Exit code 0: success; 1: trials failed or are missing, files of a folder were skipped, a check found what --fail-on
+    names, or a fault of initbench itself; 2: the request was invalid, or the output could not be written; 130 or 143:
+    Ctrl-C or SIGTERM.
     """
     with standard_streams():
         if code := _run():

@@ -76,18 +76,14 @@ def arguments_of(assignments: list[str] | None, option: str = "--with", example:
     Raises:
         InitbenchError: one of them is no assignment; it names the option and gives the example.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from initbench.suite.document import parse_value
 
     read: dict[str, Any] = {}
     for assignment in assignments or []:
         name, equals, value = assignment.partition("=")
         if not equals or not name.isidentifier():
             raise InitbenchError(f"{option} {assignment}: must be KEY=VALUE, such as {example}")
-        try:
-            read[name] = YAML(typ="safe").load(value)
-        except YAMLError:
-            raise InitbenchError(f"{option} {assignment}: the value cannot be read") from None
+        read[name] = parse_value(value, f"{option} {assignment}")
     return read
 
 

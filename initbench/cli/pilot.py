@@ -148,6 +148,8 @@ def plan_pilot(
     os.environ |= TRIAL_ENVIRONMENT | os.environ  # as the process of a trial has it
     records = list(Ledger(folder).records([]))
     missing = plan.missing({record.id: record.status for record in records})
+    # A final trial that is still unknown costs about as much as at the suite's own values.
+    missing += tuple(tuned.row.spec for tuned in plan.tuned for _ in tuned.awaited)
     here = environment(device)
     costs = pilot(missing, records, suite.compare, partial(attempt_trial, device=device), here)
     at_a_time = workers or 1
@@ -163,6 +165,7 @@ def plan_pilot(
         "price_per_hour": price,
         "workloads": each,
         "trials": len(missing),
+        "awaited": plan.awaited,
         "hours": hours,
         "cost": _times(hours, price),
     }
@@ -188,6 +191,9 @@ def pilot_sentences(costs: dict[str, Any]) -> list[str]:
     else:
         whole = duration(costs["hours"] * 3600)
         lines.append(f"pilot: in total {whole}{_price(costs['cost'])}, {how}, on {costs['device']}")
+    if costs["awaited"]:
+        finals = counted(costs["awaited"], "final trial")
+        lines.append(f"pilot: this includes {finals} that the searches lead to; equal ones run once")
     tuned = dict.fromkeys(name for entry in costs["workloads"] for name in entry["tuned"])
     if tuned:
         steps = f"pilot: not included: the steps that {listed(list(tuned))} {'takes' if len(tuned) == 1 else 'take'}"

@@ -48,11 +48,12 @@ def plan_power(
     if not difference > 0:
         raise InitbenchError(f"--difference must be positive, got {difference}")
     spread, source = _spread(suite_folder, pilot, seed_deviation, plan, compare)
+    trials = [tuned.row.spec for tuned in plan.tuned] or plan.trials  # searches are not compared
     treatments: dict[Key, set[Key]] = defaultdict(set)
     seeds: dict[tuple[Key, Key], set[int]] = defaultdict(set)
-    for standing in standings([trial.model_dump(mode="json") for trial in plan.trials], compare):
+    for standing in standings([trial.model_dump(mode="json") for trial in trials], compare):
         treatments[standing.workload].add(standing.treatment)
-        seeds[standing.workload, standing.treatment].add(plan.trials[standing.trial].seed)
+        seeds[standing.workload, standing.treatment].add(trials[standing.trial].seed)
     count = min((len(cell_seeds) for cell_seeds in seeds.values()), default=0)
     most = max((len(compared) for compared in treatments.values()), default=0)
     comparisons = max(1, most * (most - 1) // 2)

@@ -37,9 +37,10 @@ class Display(Progress):
         )
         self.known = {trial.id: trial for trial in (*plan.trials, *plan.unselected)}
         self._name_by(())
-        self.total = len(plan.trials) + plan.awaited
+        self.total = 0
         self.counts: Counter[str] = Counter()
         self.have: int | None = None
+        self.ended = 0.0  # when the trials of the latest round ended; 0 while they run
         self.live: Live | None = None
         self.bar: Bar | None = None
         self.time_left = TimeLeft(())
@@ -51,18 +52,18 @@ class Display(Progress):
         self.several_datasets = len({trial.dataset.model_dump_json() for trial in every}) > 1
         self.crossed = crossed_fields(every)
 
-    def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
-        self.time_left = TimeLeft(missing)
+    def begin(self, missing: tuple[TrialSpec, ...], have: int, awaited: int) -> None:
+        self.time_left, self.ended = TimeLeft(missing), 0.0
         if {trial.id for trial in missing} - self.known.keys():
             self._name_by(missing)
         if self.have is None:
-            self.have = self.total - len(missing) - awaited
-            kept = f", {self.have} {'has' if self.have == 1 else 'have'} a result already" if self.have else ""
+            self.have = have
+            kept = f", {have} {'has' if have == 1 else 'have'} a result already" if have else ""
             more = f"; up to {awaited} more follow from the results of searches" if awaited else ""
             self._say(f"{counted(len(missing), 'trial')} to run{kept}{more}")
         else:
-            self.total = self.have + self.counts.total() + len(missing) + awaited
             self._say(f"the searches have ended; {counted(len(missing), 'trial')} to run at the values that they chose")
+        self.total = self._done() + len(missing) + awaited
         if not self.console.is_terminal:
             return
         self.bar = Bar(
@@ -102,6 +103,7 @@ class Display(Progress):
         self._say(f"note: {message}", "yellow")
 
     def end(self) -> None:
+        self.ended = self.ended or time.monotonic()
         if self.live:
             self.live.stop()
             self.live = None
@@ -115,7 +117,7 @@ class Display(Progress):
         kept, failed = self._done() - self.counts["failed"], self.counts["failed"]
         lost = f", {counted(failed, 'trial')} failed" if failed else ""
         if running := len(self.time_left.running):
-            longest = time.monotonic() - min(self.time_left.running.values())
+            longest = self.ended - min(self.time_left.running.values())
             lost += f", {running} running {'is' if running == 1 else 'are'} given up (begun {duration(longest)} ago)"
         self._say(f"interrupted: {kept} of {self.total} trials are kept in {folder}{lost}")
         self._say(f"to go on from here: {command}")

@@ -40,8 +40,7 @@ def retry(
 
     If the run had plug-in files, give them again: files that a folder names are never executed.
     """
-    if address is not None and executor is ExecutorName.in_process:
-        raise InitbenchError("--address is for --executor ray")
+    execute_trials = chosen_executor(executor, address)
     path = suite_folder(folder)
     request = _request(path, only, plugin, failed=failed)
     if failed and not request.plan.trials:
@@ -53,7 +52,7 @@ def retry(
     execute(
         request,
         path,
-        chosen_executor(executor, address),
+        execute_trials,
         asked=None if failed or only else request.asked,  # a part of the plan does not replace the whole one
         tracking_uri=tracking_uri,
         workers=workers,

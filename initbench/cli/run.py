@@ -74,13 +74,12 @@ def run(
     """
     from initbench.cli.request import read_request
 
-    if address is not None and executor is ExecutorName.in_process:
-        raise InitbenchError("--address is for --executor ray")
+    execute_trials = chosen_executor(executor, address)
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     execute(
         request,
         out / request.suite.name,
-        chosen_executor(executor, address),
+        execute_trials,
         asked=request.asked,
         tracking_uri=tracking_uri,
         workers=workers,
@@ -155,6 +154,8 @@ def _command() -> str:
 
 def chosen_executor(name: ExecutorName, address: str | None) -> Executor:
     if name is ExecutorName.in_process:
+        if address is not None:
+            raise InitbenchError("--address is for --executor ray")
         from initbench.execution.in_process import run_in_process
 
         return run_in_process

@@ -101,7 +101,7 @@ def _counts(state: Status) -> str:
     if state.now:
         parts.append(f"{len(state.now)} running")
     if state.left is not None:
-        parts.append(f"{max(state.left - len(state.now), 0)} left")
+        parts.append(f"{state.left} left")
     if state.awaited:
         parts.append(f"up to {state.awaited} more follow from the results of searches")
     return ", ".join(parts)

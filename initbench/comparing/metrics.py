@@ -52,7 +52,7 @@ def trial_metrics(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[
     """Return the outcomes of the compared trials, by name, in the order of the names.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
+        trials: as from `trials.comparable_trials`.
         records: of these trials, and perhaps others.
     """
     metrics = outcome_metrics(records)

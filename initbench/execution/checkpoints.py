@@ -240,6 +240,7 @@ class TrialCheckpoints:
             return timing
         earlier: dict[str, float] = self.before["timing"]
         trained = self._spent - sum(earlier[f"{stage}_seconds"] for stage in ("data", "initialization", "probes"))
+        trained += earlier.get("initialization_saved_seconds", 0.0)  # charged, but spent by another trial
         whole = earlier | timing | {"resumed_at_step": self._steps}
         whole["training_seconds"] += trained
         whole["total_seconds"] += self._spent

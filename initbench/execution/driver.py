@@ -89,6 +89,7 @@ def run_suite(
     uri = resolve_tracking_uri(folder, tracking_uri)
     if not plan.trials:
         raise SuiteError(": ".join(filter(None, ["no trial can run", plan.reasons])), suite.document.path)
+    ledger.check_folder()
     try:
         check_tracking_uri(uri)
     except StoreUnreachableError as error:
@@ -184,11 +185,11 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
     """End an interrupted run in order: bring MLflow up to date within a few seconds, and write a report."""
     from initbench.reporting.report import write_report
 
-    if any(recorder.ledger.trials.glob("*.json")):
+    if recorder.tracking and any(recorder.ledger.trials.glob("*.json")):
         begun = time.monotonic()
         recorder.progress.note("interrupted: writing the report of the finished trials; interrupt again to end at once")
         # They would delay the report, and most would be left to `sync` anyway.
-        if recorder.tracking and recorder.tracking.waiting > _MOST_WAITING:
+        if recorder.tracking.waiting > _MOST_WAITING:
             recorder.close(begun)
             write_report(folder)
             return

@@ -22,10 +22,10 @@ from initbench.tracking.level import Level
 class Progress(Observer):
     """The events of the driver, which the command line displays. Records of finished trials are already stored."""
 
-    def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
-        """These trials run now; the others of the plan have a result already.
+    def begin(self, missing: tuple[TrialSpec, ...], have: int, awaited: int) -> None:
+        """These trials run now; `have` others of the plan have a result already, and `awaited` are still unknown.
 
-        It is called again when more trials follow from the results; `awaited` trials of the plan are still unknown.
+        It is called again when more trials follow from the results.
         """
 
     def end(self) -> None:
@@ -82,23 +82,23 @@ class Recorder(Observer):
         """Write the first bytes: all checks of the request have passed."""
         if self.tracking is None:
             self._begin()
+        for trial in self.missing:
+            known = trial.id in self.records or trial.id in self.statuses
+            if not known and (aside := self.ledger.set_aside(trial.id)):  # it is not a record
+                self.note(f"the unreadable file {self.ledger.path(trial.id).name} is kept as {aside.name}")
         if self.checkpoints:
             for note in self.checkpoints.open(self.missing, self.records):
-                self.progress.note(note)
+                self.note(note)
         if self.missing:
             self.file.begin(self.missing)
-            self.progress.begin(self.missing, self.plan.awaited)
+            self.progress.begin(self.missing, len(self.plan.trials) - len(self.missing), self.plan.awaited)
 
     def _begin(self) -> None:
         """Write the files beside the records, and pass on to MLflow the records that a killed driver did not."""
         self.ledger.write_suite(*self.suite_files)
         self._write_plan()
-        for trial in self.missing:
-            if trial.id not in self.records and (aside := self.ledger.set_aside(trial.id)):  # it is not a record
-                name = self.ledger.path(trial.id).name
-                self.progress.note(f"the unreadable file {name} is kept as {aside.name}")
         self._label_anew()
-        self.tracking = thread.TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
+        self.tracking = thread.TrackingThread(self.ledger.folder, self.uri, self.planned[0].suite)
         records = self.records.values()
         if not Level(self.ledger, self.uri).holds({record.id: self.labels[record.id] for record in records}):
             self._track(records)
@@ -178,12 +178,12 @@ class Recorder(Observer):
         """Pass on the report, and wait until MLflow has everything, with the labels of the report and of `sync`."""
         if self.checkpoints:
             self.checkpoints.close()
-        self.file.end("finished")
         if self.tracking:
+            self.file.end("finished")
             is_late = deadline is not None and time.monotonic() >= deadline
             records = [] if is_late else list(self.ledger.records([]) if self.missing else self.records.values())
             before, self.labels = self.labels, labels_by_id((), records)
-            self._track(record for record in records if self.labels[record.id] != before[record.id])
+            self._track(record for record in records if self.labels[record.id] != before.get(record.id))
             self.tracking.put_suite()
             problems = self.tracking.close() if deadline is None else self.tracking.close_by(deadline)
             for problem in problems:

@@ -45,7 +45,7 @@ class Status:
         host: of the driver, or of the last one, as are `pid` and the following.
         ended_at: None if it runs, or was killed.
         ending: ``finished``, ``interrupted``, or the error.
-        left: the number of trials without a record.
+        left: the number of trials without a record that do not run now.
         awaited: the largest number of trials that follow from searches.
         others: the number of records of trials that the suite does not plan.
         per_hour: trials per hour in this run.
@@ -107,6 +107,7 @@ class StatusReader:
         counts = Counter(entry.status for i, entry in entries.items() if i in ids)
         now = time.time()
         left = None if progress is None or not running else progress.seconds_left
+        now_running = progress.running if progress is not None and running else ()
         driver = ("host", "pid", "started_at", "ended_at", "ending")
         return Status(
             folder=str(folder),
@@ -116,14 +117,13 @@ class StatusReader:
             finished=counts["finished"],
             diverged=counts["diverged"],
             failed=counts["failed"],
-            left=None if plan is None else len(ids - set(entries)),
+            left=None if plan is None else len(ids - set(entries) - {trial.id for trial in now_running}),
             awaited=0 if plan is None else plan.awaited,
             others=len(set(entries) - ids),
             per_hour=None if progress is None else _per_hour(progress, now if running else progress.updated_at),
             seconds_left=None if left is None or progress is None else max(left - (now - progress.updated_at), 0.0),
             now=tuple(
-                Running(trial.id, trial.name, max(now - trial.since, 0.0), trial.fraction)
-                for trial in (progress.running if progress is not None and running else ())
+                Running(trial.id, trial.name, max(now - trial.since, 0.0), trial.fraction) for trial in now_running
             ),
             reasons=_reasons({i: entry for i, entry in entries.items() if i in ids}),
             damaged=tuple(damaged),

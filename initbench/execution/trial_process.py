@@ -44,6 +44,7 @@ class TrialProcess:
         self.was_fresh = True  # the last trial was the first of its process
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
+        self._looked = -math.inf  # when the memory was last looked at
 
     def run(
         self,
@@ -150,6 +151,11 @@ class TrialProcess:
         assert self._process is not None
         most = math.inf if self.limits.memory_gb is None else self.limits.memory_gb * 1e9
         while True:
+            # Between messages too: they may come faster than the looks.
+            if self._used and most < math.inf and time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
+                self._looked = time.monotonic()
+                if (memory := memory_of(self._process.pid, most)) > most:
+                    return "memory", memory
             left = deadline - time.monotonic()
             try:
                 if self._connection.poll(max(0.0, min(_SECONDS_BETWEEN_LOOKS, left))):
@@ -160,8 +166,6 @@ class TrialProcess:
             # A descendant may hold the connection open.
             if left <= 0 or not self._running():
                 return None
-            if self._used and most < math.inf and (memory := memory_of(self._process.pid, most)) > most:
-                return "memory", memory
 
     def _running(self) -> bool:
         return self._process is not None and self._process.poll() is None

@@ -15,7 +15,7 @@ from initbench.initializers.context import InitializationContext
 from initbench.initializers.distribution import WeightLayer, weight_layers
 from initbench.structure import stacks
 from initbench.structure.backward import in_words, locked_branch
-from initbench.structure.find import Structure
+from initbench.structure.find import Structure, unused_in_words
 from initbench.structure.residual import ResidualBranch, scalar_gate
 from initbench.structure.stacks import Stack
 
@@ -28,8 +28,16 @@ def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]
     if "branches" in structure.unknown:
         reason = structure.unknown["branches"]
         raise InitializationError(f"{context.record.initializer}: the residual branches cannot be determined: {reason}")
+    _refuse_unused_layers(context)
     context.record.conditions["residual_branches"] = len(structure.branches)
     return structure.branches
+
+
+def _refuse_unused_layers(context: InitializationContext) -> None:
+    """Refuse a model of which one sample does not use all experts: the others would get another law than those used."""
+    unused = context.structure.unused_in_blocks(context.model)
+    if unused is not None:
+        raise InitializationError(f"{context.record.initializer}: {unused_in_words(unused)}")
 
 
 def required_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
@@ -172,6 +180,7 @@ def transformer_blocks(model: nn.Module, context: InitializationContext) -> Tran
     for what, words in (("branches", "the residual branches"), ("attention", "the attentions")):
         if what in structure.unknown:
             raise InitializationError(f"{name}: {words} cannot be determined: {structure.unknown[what]}")
+    _refuse_unused_layers(context)
     finder = _Finder(model, structure)
     try:
         return finder.blocks()

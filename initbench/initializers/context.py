@@ -204,8 +204,8 @@ class InitializationContext:
         """
         if self.loss_fn is not None:
             return self.loss_fn(outputs, targets)
-        if self.outputs is not None and self.given_batches is None:
-            self.task.check_outputs(outputs, self.outputs)
+        known = self.outputs if self.given_batches is None else None
+        self.task.check_outputs(outputs, 1 if known is None else known)
         return self.task.loss(outputs, targets)
 
     def batches(self, data: DataKind, batch_size: int, random_inputs: Inputs | None = None) -> Iterator[Batch]:

@@ -59,7 +59,10 @@ class WeightLayer:
 
     @property
     def fan_in(self) -> int:
-        """Inputs per output: input channels × kernel taps of one group."""
+        """Inputs per output: input channels × kernel taps of one group.
+
+        In a transposed convolution of stride s only one of s taps per dimension meets an input; it counts all.
+        """
         return self.inputs * math.prod(self.kernel)
 
     @property

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from initbench.arguments import check_counts
-from initbench.errors import ArgumentError
+from initbench.arguments import check_counts, show
+from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext, Optimizer, RealBatches
 from initbench.initializers.coverage import count_coverage
 from initbench.initializers.record import InitializationRecord
@@ -67,6 +67,8 @@ def initialize(
         InitializationError: the initializer cannot be applied to this model or with these batches.
     """
     start = time.perf_counter()
+    if not isinstance(model, nn.Module):
+        raise ArgumentError(f"must be a torch.nn.Module, is {show(model)}", "model")
     component = INITIALIZERS.get(name)
     learned = find_task(task)
     example = inputs if isinstance(inputs, Tensor) else None
@@ -106,7 +108,7 @@ def initialize(
         float32_products(),
         preserved(model),
         forked_rng(model, seed, "initializer"),
-        _parameters_restored_on_error(model),
+        _parameters_kept(model, name),
     ):
         context.run(name, apply, model)
         _note_untouched(model, record)
@@ -127,12 +129,14 @@ def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> 
 
 
 @contextmanager
-def _parameters_restored_on_error(model: nn.Module) -> Iterator[None]:
-    """Restore every module's own parameters and their values if an exception passes."""
+def _parameters_kept(model: nn.Module, initializer: str) -> Iterator[None]:
+    """Restore every module's own parameters and their values if an exception passes; refuse changed frozen ones."""
     owned = [(module, _direct_parameters(module)) for module in model.modules()]
     values: dict[int, Tensor] = {id(p): p.detach().clone() for p in model.parameters()}
+    frozen = {name: parameter for name, parameter in model.named_parameters() if not parameter.requires_grad}
     try:
         yield
+        _check_frozen(frozen, values, initializer)
     except BaseException:
         with torch.no_grad():
             for module, parameters in owned:
@@ -142,6 +146,12 @@ def _parameters_restored_on_error(model: nn.Module) -> Iterator[None]:
                     parameter.copy_(values[id(parameter)])
                     setattr(module, name, parameter)
         raise
+
+
+def _check_frozen(frozen: Mapping[str, Tensor], values: Mapping[int, Tensor], initializer: str) -> None:
+    for name, parameter in frozen.items():
+        if not torch.allclose(parameter, values[id(parameter)], rtol=0, atol=0, equal_nan=True):
+            raise InitializationError(f"{initializer}: {name} is frozen and was changed")
 
 
 def _direct_parameters(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -30,7 +30,7 @@ def kaiming(
 
     Equations (10) (fan_in, activations) and (14) (fan_out, gradients) of the paper; the defaults follow (10), which
     assumes that ReLUs follow. The authors of Fixup and GradInit use fan_out in their code. Each group of a convolution
-    counts separately.
+    counts separately; in a transposed convolution all kernel taps count, whatever its stride.
 
     Args:
         mode: whether to keep the variance of activations or of gradients.

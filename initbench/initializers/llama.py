@@ -32,8 +32,8 @@ def llama(std: float = 0.02, depth: Literal["block", "model"] = "block", cut: fl
     torchtitan. Position embeddings, which Llama does not have, are drawn as embeddings.
 
     It draws the same parameters as `gpt2`, and a block is the same. The blocks are counted in the order in which they
-    run, a decoder's after the encoder's. Parallel blocks count as one after another, and all have the
-    number of the last. A gated feed-forward part whose gate and up projection are one layer is refused.
+    run, a decoder's after the encoder's. Parallel blocks count as one after another, and all have the number of the
+    last. A gated feed-forward part whose gate and up projection are one layer is refused.
 
     Hugging Face's Llama starts otherwise: from `gpt2` with ``residual: unscaled``.
 

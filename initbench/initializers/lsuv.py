@@ -50,11 +50,10 @@ def lsuv(
     the widely used LSUV-pytorch skips the first layer and always removes the mean. The model is in eval mode meanwhile:
     BatchNorm uses its running statistics.
 
-    Some weights are left alone. A layer whose own forward pass does not follow the scale of its weight, because it
-    standardizes it, is reported in a warning. Two kinds of weights are skipped without one: a weight shared with an
-    embedding, such as the tied head of a language model, because scaling it would change the inputs of all previous
-    layers; and a weight that is passed to a function without calling its layer, as in the attention of BEiT or
-    torchvision's Swin.
+    Some weights are left alone. A warning reports a layer whose own forward pass does not follow the scale of its
+    weight, because it standardizes it, and a weight that is passed to a function without calling its layer, as in the
+    attention of BEiT or torchvision's Swin. A weight shared with an embedding, such as the tied head of a language
+    model, is skipped without a warning, because scaling it would change the inputs of all previous layers.
 
     The deviation of 1 and the orthogonal base are the paper's. The authors' Caffe code takes up to 20 passes per layer,
     until the variance is within .02 of 1, and recommends large batches and inputs of variance 1. The batch of 128 and

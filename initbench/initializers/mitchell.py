@@ -23,8 +23,8 @@ def mitchell() -> Apply:
     of July 2024 use it; its authors name it after Mitchell Wortsman, who suggested it.
 
     It draws the same parameters as `gpt2`, and a block is the same. The blocks are counted in the order in which they
-    run, a decoder's after the encoder's. Parallel blocks count as one after another, and all have the
-    number of the last.
+    run, a decoder's after the encoder's. Parallel blocks count as one after another, and all have the number of the
+    last.
     """
 
     def apply(model: nn.Module, context: InitializationContext) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import _WeightNorm
 from torch.nn.utils.parametrize import is_parametrized
 
+from initbench.errors import InitializationError
 from initbench.initializers.context import InitializationContext
 from initbench.initializers.record import Law
 
@@ -90,7 +91,10 @@ class ParameterWriter:
         self._normalized = {id(weight.direction): (name, weight) for name, weight in normalized}
 
     def draw(self, parameter: nn.Parameter, make: Make) -> None:
-        """Write what `make` returns for the parameter's generator, and record its law."""
+        """Write what `make` returns for the parameter's generator, and record its law.
+
+        An InitializationError says that the parameter is complex: the laws are of real numbers.
+        """
 
         def weight(name: str) -> tuple[Tensor, Callable[[str], None]]:
             values, law = make(self._context.generator(name))
@@ -105,6 +109,10 @@ class ParameterWriter:
         """Like `draw`, but if the parameter is the direction v of a weight, write v itself and leave g alone."""
         name = self._waiting.pop(id(parameter), None)
         if name is not None:
+            if parameter.is_complex():
+                raise InitializationError(
+                    f"{self._record.initializer}: {name} is complex, and its law is of real numbers"
+                )
             values, law = make(self._context.generator(name))
             with torch.no_grad():
                 parameter.copy_(values)

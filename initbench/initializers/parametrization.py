@@ -253,9 +253,17 @@ def parametrize(
         law: the factors of each parameter, by name.
         scale: of the weights.
         zero: the layers that start at 0.
+
+    Raises:
+        InitializationError: a frozen weight, which keeps its values, has a multiplier that cannot be folded into it.
     """
     writer, record = ParameterWriter(model, context), context.record
     names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for name, factors in law.items():
+        if factors.multiplier != 1 and not model.get_parameter(name).requires_grad:
+            raise InitializationError(
+                f"{record.initializer}: {name} is frozen, so that its multiplier cannot be folded in"
+            )
     zeros = network.parameters_of(zero)
     for embedding, padding in embeddings(model):
         std = law[names[id(embedding)]].multiplier * scale.embedding_std

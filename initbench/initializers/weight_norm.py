@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
@@ -18,7 +19,7 @@ from initbench.initializers.orthogonal import orthogonal_weight
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter, weight_normalized
 from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-from initbench.structure.kinds import is_linear, is_linear_inputs_first
+from initbench.structure.kinds import NORM_LAYERS, is_linear, output_dimension
 from initbench.structure.residual import ResidualBranch
 
 Gain = Literal["forward", "backward", "hanin", "pytorch"]
@@ -49,7 +50,7 @@ def weight_norm(
     drawn before.
 
     The paper does not say which of the two its residual networks use; the authors' code uses ``forward``. Layers
-    without weight normalization, such as the classifier, are orthogonal with zero biases.
+    without weight normalization, such as the classifier, are orthogonal with zero biases, and norms are reset.
 
     Args:
         gain: forward (the default of the authors' code, too), backward, hanin or pytorch.
@@ -78,13 +79,15 @@ def weight_norm(
             (layer,) = weight_layers(module)
             writer.draw_itself(v, partial(_direction, layer, direction))
             if gain == "pytorch":
-                outputs = v.detach().T if layer.transposed else v.detach()
+                outputs = v.detach().transpose(0, 1) if layer.transposed else v.detach()
                 writer.set_to(g, torch.linalg.vector_norm(outputs.flatten(1), dim=1).view_as(g), "norms")
             else:
                 ratio = 1.0 if gain == "backward" else layer.inputs / layer.outputs
                 writer.fill(g, math.sqrt(squares.get(id(module), outside) * ratio))
             writer.fill(own_parameter(module, "bias"), 0.0)
         for module in model.modules():
+            if isinstance(module, NORM_LAYERS):
+                writer.reset_norm(module)
             ids = [id(parameter) for parameter in module.parameters(recurse=False)]
             for layer in weight_layers(module):
                 if id(layer.weight) not in ids:
@@ -96,11 +99,11 @@ def weight_norm(
 
 
 def is_weight_normalized(module: nn.Module) -> bool:
-    """Return whether the module is a linear layer or convolution (not transposed) with one gain per output."""
-    if not (is_linear(module) or isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)):
+    """Return whether the module is a linear layer or convolution with one gain per output."""
+    if not (is_linear(module) or isinstance(module, _ConvNd)):
         return False
     weight = weight_normalized(module, "weight")
-    return weight is not None and weight.dim == (1 if is_linear_inputs_first(module) else 0)
+    return weight is not None and weight.dim == output_dimension(module)
 
 
 def _squared_gains(model: nn.Module, branches: tuple[ResidualBranch, ...], gain: Gain) -> dict[int, float]:

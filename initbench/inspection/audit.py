@@ -18,7 +18,7 @@ from initbench.inspection.fitted_laws import samples_of
 from initbench.inspection.grouping import grouped
 from initbench.inspection.role_laws import RoleLaw, role_laws
 from initbench.inspection.roles import TensorRole, roles_from_names, roles_of
-from initbench.inspection.source import ModelSource, opened_weights
+from initbench.inspection.source import Build, ModelSource, as_source, opened_weights
 from initbench.inspection.tensors import TensorSummary, summarize
 from initbench.inspection.watching import InitializerCalls
 from initbench.models.batches import zero_inputs
@@ -64,7 +64,7 @@ Declared = str | Path | Sequence[Mapping[str, Any]]
 """Laws that are declared: a YAML file, or a list of its entries; see `initbench audit --help`."""
 
 
-def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declared | None = None) -> Audit:
+def audit(model: nn.Module | Build, inputs: Any = None, *, expect: Declared | None = None) -> Audit:
     """Return the roles, laws and faults of a model's tensors. Nothing is trained.
 
     Tensors are grouped by role (see `find_structure`), and a role's law is named if all its tensors have the shape,
@@ -72,8 +72,8 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
     one role whose names differ only in numbers.
 
     Args:
-        model: any module, which is left unchanged; or a source, which is built while torch's calls are watched, so that
-            it is known which parameters no initializer set.
+        model: any module, which is left unchanged; or a model's name, a class or function, or a source, which is built
+            while torch's calls are watched, so that it is known which parameters no initializer set.
         inputs: one sample or an example batch, with which the model runs once; None for a size that it accepts. If it
             does not run, roles are derived from the module types, and a note says so.
         expect: declared laws.
@@ -81,6 +81,8 @@ def audit(model: nn.Module | ModelSource, inputs: Any = None, *, expect: Declare
     Raises:
         InitbenchError: a parameter is lazy or on the meta device, or the file of laws is refused.
     """
+    if not isinstance(model, nn.Module):
+        model = as_source(model, "model")
     with InitializerCalls() as calls:
         built = model.build() if isinstance(model, ModelSource) else model
     parameters = dict(built.named_parameters())

@@ -26,7 +26,7 @@ from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs
 from initbench.inspection.batch import Objective, Pairs, draw_pairs, infer_inputs, objective_of
 from initbench.inspection.propagation import Propagation, propagate
-from initbench.inspection.source import ModelSource, model_source
+from initbench.inspection.source import Build, ModelSource, as_source, model_source
 from initbench.inspection.verdicts import KINDS, Verdict, judge
 from initbench.json_values import json_values
 from initbench.models.batches import move, reference_parameter, zero_inputs
@@ -191,7 +191,7 @@ class Check:
 
 
 def check(
-    model: nn.Module | ModelSource | str,
+    model: nn.Module | Build,
     *,
     initializers: Sequence[str | Mapping[str, Any]] = (),
     seeds: int = 3,
@@ -208,8 +208,8 @@ def check(
     as it was.
 
     Args:
-        model: a module, whose weights are judged as they are; or a model's name, such as ``timm/resnet18`` or
-            ``package.module:function``, or its source, which is built anew for every seed.
+        model: a module, whose weights are judged as they are; or what is built anew for every seed: a model's name,
+            such as ``timm/resnet18`` or ``package.module:function``, a class or function, or a source.
         initializers: registered names, or mappings of ``name`` and arguments; none for the model as it is built.
         seeds: number of seeds of model, initializer and batch.
         inputs: describes one sample; by default what the first layer accepts.
@@ -224,11 +224,16 @@ def check(
         InitializationError: the model does not run on the inputs, or has parameters without storage.
     """
     check_counts(seeds=seeds)
+    if inputs is not None and not isinstance(inputs, Inputs):
+        kind = type(inputs).__name__
+        raise ArgumentError(f"must be an initbench.Inputs, which describes one sample, is {kind}", "inputs")
     dataset = None if data is None else load_dataset(*_name_and_arguments(data))
     if dataset is not None:
         inputs, outputs = dataset.inputs, dataset.outputs
     if isinstance(model, str):
         model = model_source(model, inputs=inputs, outputs=outputs if ":" not in model else None)
+    elif not isinstance(model, nn.Module):
+        model = as_source(model, "model")
     labels: dict[str, str | Mapping[str, Any] | None] = {_label(given): given for given in initializers}
     labels = labels or {AS_BUILT: None}
     for label, given in labels.items():

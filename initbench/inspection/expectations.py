@@ -100,9 +100,9 @@ def _evaluate(node: ast.AST, sizes: Mapping[str, int | None]) -> float:
 def read_expectations(declared: str | Path | Sequence[Mapping[str, Any]]) -> tuple[Expectation, ...]:
     """Return the laws that a YAML file, or a list of the same entries, declares.
 
-    Each entry has ``role`` or ``name`` (patterns with ``*``), ``law`` and the law's number: ``std``
-    of ``normal`` and ``truncated_normal`` (after a cut at 2σ), ``bound`` of ``uniform``, ``value`` of ``constant``,
-    ``gain`` of ``orthogonal``; ``zeros`` and ``ones`` have none. The first entry that matches a tensor counts.
+    Each entry has ``role`` or ``name`` (patterns with ``*``), ``law`` and the law's number: ``std`` of ``normal`` and
+    ``truncated_normal`` (after a cut at 2σ), ``bound`` of ``uniform``, ``value`` of ``constant``, ``gain`` of
+    ``orthogonal``; ``zeros`` and ``ones`` have none. The first entry that matches a tensor counts.
 
     Raises:
         InitbenchError: the file cannot be read, or an entry is not of this form.

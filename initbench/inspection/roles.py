@@ -181,7 +181,7 @@ class _Refinement:
         for name, role in list(self._roles.items()):
             runs = order.get(name, order.get(role.layer))
             latest = latest if runs is None else runs  # a norm follows the layer that is defined before it
-            self._change(name, order=(last if role.layer in self._structure.unused else latest, role.order))
+            self._change(name, order=(last if name in self._structure.unused else latest, role.order))
 
     def _use_as(self, layer: Layer) -> None:
         role = self._roles.get(layer.weight)
@@ -201,8 +201,10 @@ class _Refinement:
             return
         weight = self._weights[attention.query[0]]
         role = self._roles[weight]
-        outputs = role.shape[1] if role.transposed else role.shape[0]
-        if outputs % 3 == 0:  # where a weight is stored (inputs, outputs), its thirds are no blocks of rows
+        inputs, outputs = role.shape[:2] if role.transposed else role.shape[1::-1]
+        # With fewer keys than queries the parts are no thirds; if a weight is stored (inputs, outputs), its thirds are
+        # no blocks of rows.
+        if outputs == 3 * inputs:
             self._change(weight, role="attention", fan_out=outputs // 3, blocks=1 if role.transposed else 3)
 
     def _mark_end(self, branch: ResidualBranch) -> None:

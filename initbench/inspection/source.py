@@ -178,6 +178,8 @@ def _function(name: str) -> Callable[..., Any]:
     if function is None:
         names = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         raise InitbenchError(f"{module_name} has no {attribute!r}{nearest(attribute, names)}")
+    if isinstance(function, nn.Module):
+        raise InitbenchError(f"{name} is a model: name its class, or a function that builds it")
     if not callable(function):
         raise InitbenchError(f"{name} must be a function or class that returns a model, is {show(function)}")
     return function

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
@@ -17,7 +18,7 @@ _MODULES = str(Path(nn.__file__).parent / "modules")
 
 
 class InitializerCalls(TorchFunctionMode):
-    """Watches the calls that write into tensors; the last one to each storage counts.
+    """Watches the calls that write into tensors; the last one to each storage counts, and a clone is as its original.
 
     A call inside `reset_parameters` of a module of torch.nn is PyTorch's default, any other is an initializer's:
     `torch.nn.init`, ``tensor.normal_()``, ``tensor.copy_()``, ``tensor.mul_()``, an assignment to a slice.
@@ -25,7 +26,8 @@ class InitializerCalls(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._by_default: dict[int, bool] = {}
+        # By weak references, because the address of a tensor that is replaced may be used again.
+        self._by_default: dict[StorageWeakRef, bool] = {}
 
     def __torch_function__(
         self,
@@ -38,6 +40,8 @@ class InitializerCalls(TorchFunctionMode):
         keywords = kwargs or {}
         result = func(*args, **keywords)
         name = getattr(func, "__name__", "")
+        if name == "clone" and torch.is_tensor(result) and result.device.type != "meta":  # a layer is copied
+            self._by_default[_storage(result)] = self._by_default.get(_storage(args[0]), False)
         writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__") and name != "requires_grad_")
         written = args[0] if args else keywords.get("tensor")  # torch.nn.init passes its tensor by this name
         if writes and torch.is_tensor(written) and written.device.type != "meta" and not is_lazy(written):
@@ -53,8 +57,8 @@ class InitializerCalls(TorchFunctionMode):
         )
 
 
-def _storage(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+def _storage(tensor: Tensor) -> StorageWeakRef:
+    return StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
 
 
 def _inside_reset_parameters() -> bool:

@@ -80,6 +80,12 @@ class Ledger:
         except OSError as error:
             raise InitbenchError(f"{path}: cannot be written: {error.strerror or error}") from error
 
+    def check_folder(self) -> None:
+        """Raise an InitbenchError if the folder is a file, or would be within one."""
+        above = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
+        if not above.is_dir():
+            raise InitbenchError(f"{self.folder}: cannot be a folder, because {above} is a file")
+
     def check_complete(self, trials: Collection[str]) -> None:
         """Check that the records that were read or written still exist, in the locked folder."""
         self._check_lock()

@@ -43,6 +43,9 @@ def preserved(model: nn.Module) -> Iterator[None]:
         with forgetful(model):
             yield
     finally:
+        for module, mode in modes:  # outer modules first; some change their weights, as LoRA layers that merge
+            if type(module).train is not nn.Module.train:
+                module.train(mode)
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():

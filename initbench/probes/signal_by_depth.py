@@ -38,21 +38,21 @@ from initbench.structure.run_graph import tensors_in
 
 @dataclass
 class Moments:
-    """The number of entries of several tensors together, and the sums of these and of their squares in float64.
-
-    Samples are counted along the first dimension.
-    """
+    """The number of entries of several tensors together, and the sums of these and of their squares in float64."""
 
     entries: int = 0
     samples: int = 0
     total: Tensor | float = 0.0
     squares: Tensor | float = 0.0
 
-    def add(self, tensor: Tensor) -> None:
-        """Add a tensor's entries, in float64 because squares of large float32 numbers overflow; nothing waits."""
+    def add(self, tensor: Tensor, samples: int = 0) -> None:
+        """Add the entries of some samples, in float64 because squares of large float32 numbers overflow; nothing waits.
+
+        Where the number of samples is not needed, it is left out.
+        """
         wide = tensor.detach().double()
         self.entries += tensor.numel()
-        self.samples += len(tensor) if tensor.dim() else 1
+        self.samples += samples
         self.total = self.total + wide.sum()
         self.squares = self.squares + wide.square().sum()
 
@@ -233,10 +233,10 @@ def signal_by_depth(
       through the skip path and through the branch. After L normalized branches the skip deviation grows as √L, and the
       branch's gradient falls as 1/√L relative to the skip path's (authors' response to the reviews of SkipInit).
 
-    Deviations are the population's. A layer that runs several times has the mean over its runs; for
-    `nn.MultiheadAttention` the outputs are the whole module's. There are no values for weights whose module is not
-    called, nor for branches that no module ends. The cost is one gradient per batch, at most one more backward pass
-    with residual blocks, and one forward pass of a single sample.
+    Deviations are the population's. The runs of a layer that runs several times count together; for
+    `nn.MultiheadAttention` the outputs are the whole module's. There are no values for recurrent layers, for weights
+    whose module is not called, nor for branches that no module ends. The cost is one gradient per batch, at most one
+    more backward pass with residual blocks, and one forward pass of a single sample.
 
     Args:
         data: ``real`` inputs and targets, or ``random`` ones.
@@ -261,7 +261,7 @@ def signal_by_depth(
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
                 inputs, targets = move(batch, like)
-                with layers.taken(), branches.taken():
+                with layers.taken(len(targets)), branches.taken():
                     loss = mean_loss(model, (inputs, targets), context.loss)
                     backward(loss, retain_graph=bool(structure.branches))
                 branches.differentiate()
@@ -285,12 +285,14 @@ class _LayerSignals:
         self._inputs: dict[str, Moments] = defaultdict(Moments)
         self._outputs: dict[str, Moments] = defaultdict(Moments)
         self._gradients: dict[str, Moments] = defaultdict(Moments)
+        self._samples = 0
         self._is_taking = False
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self, samples: int) -> Iterator[None]:
+        """Measure a batch of this many samples; the first dimension of a layer's input may be windows or positions."""
         hooks = [layer.register_forward_hook(partial(self._look, name)) for name, layer in self._layers.items()]
-        self._is_taking = True
+        self._samples, self._is_taking = samples, True
         try:
             yield
         finally:
@@ -302,7 +304,7 @@ class _LayerSignals:
         given, results = tensors_in(inputs)[:1], tensors_in(outputs)[:1]
         for tensor in given:
             if tensor.is_floating_point():  # not the tokens of an embedding
-                self._inputs[name].add(tensor)
+                self._inputs[name].add(tensor, self._samples)
         for tensor in results:
             self._outputs[name].add(tensor)
             if tensor.requires_grad:

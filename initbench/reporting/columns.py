@@ -86,7 +86,7 @@ CATALOGUE = {
     "variance.metric": Column("Outcome", "text"),
     "variance.of": Column("Of its", "text"),
     "variance.treatment": Column("Between\n{treatment}s", "percent"),
-    "variance.interaction": Column("Which {treatment}\nmeets which {workload}", "percent"),
+    "variance.interaction": Column("Pairing of {treatment}\nand {workload}", "percent"),
     "variance.workload": Column("Between\n{workload}s", "percent"),
     "variance.seed": Column("Between\nseeds", "percent"),
     "variance.workloads": Column("{Workload}s", "count"),

@@ -28,6 +28,8 @@ def pair_on_workload(
         text = "{first} and {second} have no mean difference because a trial diverged; compare their medians."
     elif difference.side():
         return _beats(first, second, difference, metric)
+    elif _is_same_everywhere(difference):
+        return _is_better(first, second, difference, metric, f" at each of {difference.n} seeds")
     else:
         enough = _enough(difference, needed, "seed", " seeds")
         text = f"No difference was found between {{first}} and {{second}}; {enough}."
@@ -54,6 +56,8 @@ def pair_over_workloads(
         if comparison.has_mean:
             return _beats(first, second, comparison.judged, metric, where)
         return _likelier(first, second, comparison, where, measured)
+    if comparison.has_mean and not comparison.is_over_seeds and _is_same_everywhere(comparison.judged):
+        return _is_better(first, second, comparison.judged, metric, f" on each of {n} {noun}s")
     no_difference = f"No difference was found between {{first}} and {{second}}{where}{{measured}}"
     if n == 0:
         text = f"{{first}} and {{second}} cannot be compared: no {noun}{{measured}} has a seed with a result of both"
@@ -74,23 +78,45 @@ def needed_text(needed: int | None, units: str = "") -> str:
     return f"about {count(needed)}{units} would be needed"
 
 
-def left_out_remark(whole: Complete, results: Results, reason: str = "ran") -> str:
-    """Return what a comparison leaves out because not every treatment did something everywhere, empty if nothing."""
+def left_out_remark(whole: Complete, results: Results, how: str = "") -> str:
+    """Return what a comparison leaves out because not every treatment ran everywhere, empty if nothing.
+
+    Args:
+        whole: what is compared.
+        results: of the report.
+        how: a treatment has to have run, if that is not enough.
+    """
     names, terms = results.names, results.terms
     kinds = ((whole.workloads, names.workload), (whole.treatments, names.treatment))
     left = "; ".join(", ".join(map(display, labels)) for labels, display in kinds if labels)
     over = f"Left out of the comparison over {names.noun}s"
-    return f"{over}, because not every {terms.treatment} {reason} everywhere: {left}." if left else ""
+    return f"{over}, because not every {terms.treatment} ran everywhere{how}: {left}." if left else ""
 
 
 def _beats(first: str, second: str, difference: Estimate, metric: Metric, where: str = "") -> Sentence:
     """Return who beats whom by a difference first - second of oriented outcomes."""
-    if difference.side() > 0:
-        first, second = second, first
-    else:
-        difference = Estimate(-difference.value, -difference.high, -difference.low, difference.n)
-    size = difference_words(difference, metric)
+    first, second, size = _better_first(first, second, difference, metric)
     return say(f"{{first!b}} beats {{second}}{where} by {{size}}.", first=first, second=second, size=size)
+
+
+def _is_same_everywhere(difference: Estimate) -> bool:
+    """Return whether a difference has no interval because it is the same, and not 0, for each of enough values."""
+    return difference.n >= MINIMUM_SEEDS and difference.value != 0 and not difference.has_interval
+
+
+def _is_better(first: str, second: str, difference: Estimate, metric: Metric, where: str) -> Sentence:
+    """Return who is better by the same difference everywhere, which no interval can judge."""
+    first, second, size = _better_first(first, second, difference, metric)
+    text = f"{{first}} is better than {{second}} by {{size}}{where}, so without an interval."
+    return say(text, first=first, second=second, size=size, is_open=True)
+
+
+def _better_first(first: str, second: str, difference: Estimate, metric: Metric) -> tuple[str, str, str]:
+    """Return the better of two by first - second of oriented outcomes, the other, and by how much it is better."""
+    if difference.value > 0:
+        return second, first, difference_words(difference, metric)
+    value, low, high, n = difference
+    return first, second, difference_words(Estimate(-value, -high, -low, n), metric)
 
 
 def _likelier(first: str, second: str, comparison: PairedComparison, where: str, measured: str) -> Sentence:

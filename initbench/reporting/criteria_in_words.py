@@ -80,12 +80,19 @@ def _(criterion: Ordering, metric: Metric | None) -> str:
 @_says.register(Lead)
 def _(criterion: Lead, metric: Metric | None) -> str:
     (lower, higher), where = _sides(criterion.lower, criterion.higher)
-    how = f" by more than {_size(criterion.by, metric)}" if criterion.by else ""
-    text = f"On average {lower} has a lower {_measure(criterion, metric)} than {higher}{how}{where}"
-    if criterion.beyond is not None:
-        (first, second), there = _sides(criterion.beyond.lower, criterion.beyond.higher)
-        text += f", by more than {first} leads {second}{there}"
-    return text
+    measure, size = _measure(criterion, metric), _size(abs(criterion.by), metric)
+    if criterion.beyond is None:
+        if criterion.by < 0:
+            return f"On average the {measure} of {lower} is at most {size} above that of {higher}{where}"
+        how = f" by more than {size}" if criterion.by else ""
+        return f"On average {lower} has a lower {measure} than {higher}{how}{where}"
+    (first, second), there = _sides(criterion.beyond.lower, criterion.beyond.higher)
+    if criterion.by == 0:
+        how = f"by more than {first} leads {second}"
+        return f"On average {lower} has a lower {measure} than {higher}{where}, {how}{there}"
+    how = f"at least {size} larger" if criterion.by > 0 else f"at most {size} smaller"
+    lead = f"the lead of {lower} over {higher} in {measure}{where}{',' if where else ''}"
+    return f"On average {lead} is {how} than that of {first} over {second}{there}"
 
 
 @_says.register(Equality)

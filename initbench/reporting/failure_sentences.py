@@ -86,7 +86,10 @@ def _clause(results: Results, heat_map: HeatMap, failing: Failures, verbs: Verbs
 
 
 def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
-    """Return `` (0 of 3 seeds)``, how many seeds train or diverge of cells that fail; empty if each has one seed."""
+    """Return `` (0 of 3 seeds)``, how many seeds train or diverge of cells that fail; empty if each has one seed.
+
+    It is `` (trained at 1 of 3 seeds)`` if some seed trains, because that may be read as the number that does not.
+    """
     cells = results.judged.set_index(["workload", "treatment"])
     rows = cells.loc[[(workload, label) for workload, labels in failing.items() for label in labels]]
     column = "diverged" if verbs is DIVERGED else "trains"
@@ -94,7 +97,8 @@ def _seeds(results: Results, failing: Failures, verbs: Verbs) -> str:
     seeds, numbers = set(rows["seeds"].astype(int)), sorted({counts.min(), counts.max()})
     if seeds == {1}:
         return ""
-    many = " to ".join(map(str, numbers))
+    trained = "trained at " if verbs is UNTRAINED and numbers[-1] > 0 else ""
+    many = trained + " to ".join(map(str, numbers))
     return f" ({many} of {seeds.pop()} seeds)" if len(seeds) == 1 else f" ({many} seeds)"
 
 
@@ -200,10 +204,13 @@ def failures_by_factor(results: Results, heat_map: HeatMap, verbs: Verbs) -> Sen
     if not ways:
         return None
     clauses: list[Sentence] = []
+    said = None  # whether the last verb was that of a whole level
     for level, who in sorted(min(ways, key=_unexplained).items(), key=lambda item: -len(item[1])):
+        text = f"{'with' if clauses else 'With'} {{level}}, {{names}}"
         is_whole = all(share == 1 for share in who.values())
-        several, one = (verbs.several, verbs.one) if is_whole else (verbs.several_in_part, verbs.one_in_part)
-        text = "with {level}, {names}" if clauses else f"With {{level}}, {{names}} {one if len(who) == 1 else several}"
+        if who and is_whole is not said:  # a clause without a verb has that of the clause before
+            several, one = (verbs.several, verbs.one) if is_whole else (verbs.several_in_part, verbs.one_in_part)
+            text, said = f"{text} {one if len(who) == 1 else several}", is_whole
         clauses.append(say(text, level=level, names=_treatments(results, list(who)) if who else "none"))
     return joined(clauses, "; ")
 

@@ -196,7 +196,7 @@ class HeatMap:
     @property
     def unit(self) -> str:
         """The unit of all values, empty if they have none or several."""
-        values = [cell.text.split(maxsplit=1) for cell in self.cells if not STATES[cell.state]]
+        values = [cell.text.split(maxsplit=1) for cell in self.cells if cell.state == "trained"]
         units = {" ".join(value[1:]) for value in values}
         return units.pop() if len(units) == 1 else ""
 
@@ -324,6 +324,8 @@ def _ends(results: Results) -> tuple[str, str]:
 def _trains(facts: _Facts, treatment: str) -> str:
     rows = [row for (name, _), row in facts.cells.items() if name == treatment]
     judged = [row for row in rows if row["state"] in {"trained", "untrained", "diverged"}]
+    if any(math.isnan(row["trained"]) and not math.isnan(row["chance"]) for row in judged):
+        return "–"  # the split is too small to tell training from guessing
     return f"{sum(row['all_train'] for row in judged)} of {len(judged)}" if judged else "–"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from initbench.reporting.results import CLAIMS, Results
-from initbench.reporting.sentence import Sentence, say
+from initbench.reporting.sentence import Sentence, bold_names, say
 from initbench.reporting.sizes import difference_words, plain_words
-from initbench.statistics.cells import all_train
+from initbench.statistics.cells import all_train, complete, table
 from initbench.statistics.decisions import ALPHA
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import compare_paired
@@ -26,6 +27,7 @@ class Lead:
         difference: the loser's oriented outcome less the winner's, or the difference of their mean ranks, with the
             interval of the table that shows it.
         is_of_ranks: whether the difference is of mean ranks.
+        tied: the labels of others that share the winner's mean rank.
     """
 
     winner: str
@@ -33,6 +35,7 @@ class Lead:
     workload: str
     difference: Estimate
     is_of_ranks: bool = False
+    tied: tuple[str, ...] = ()
 
 
 def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
@@ -41,7 +44,7 @@ def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
     Over workloads three treatments or more are compared by ranks, two by their mean difference if they share a metric.
     On workloads the best is compared with others that train at all seeds, by `Results.suite_verdicts`. The largest
     difference is named, or if there are several metrics the one that is largest in units of its interval. The interval
-    holds for all pairs of that workload, as in the workload's section.
+    is that of the workload's section: it has the level of its step of Holm's procedure over the pairs of that workload.
 
     Args:
         results: of a report.
@@ -69,13 +72,15 @@ def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
 
 def _over_workloads(results: Results, ranks: RankComparison) -> Lead | None:
     """Return who leads over the workloads on which all ran, of those that train there, at a level of 5 % / `CLAIMS`."""
-    names = [str(name) for name in ranks.mean_ranks.index]
-    fails = set(results.cells.loc[~all_train(results.cells), "treatment"])
+    names, cells = [str(name) for name in ranks.mean_ranks.index], results.cells
+    is_ranked = cells["workload"].isin(complete(table(cells, "ranked")).table.index)
+    fails = set(cells.loc[~all_train(cells) & is_ranked, "treatment"])
     behind = [row for row in ranks.behind.to_dict("records") if not {row["first"], row["second"]} & fails]
     if ranks.pvalue < ALPHA / CLAIMS and behind:
         last = behind[-1]
         difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
-        return Lead(names[0], str(last["second"]), "", difference, is_of_ranks=True)
+        first, *tied = ranks.leaders
+        return Lead(first, str(last["second"]), "", difference, is_of_ranks=True, tied=tuple(tied))
     if len(names) == 2 and ranks.workloads > 1 and results.terms.metric is not None:
         one, other = names
         side = compare_paired(results.trials, one, other, CLAIMS).difference.side()
@@ -92,7 +97,7 @@ def lead_sentences(lead: Lead | None, results: Results) -> list[Sentence]:
     over = results.names.workloads_of(lead.difference.n)
     if lead.is_of_ranks:
         size = plain_words(lead.difference, "{:.1f}", "ranks")
-        text = f"Over {over}, {{winner!b}} ranks first, ahead of {{loser}} by {{size}}{{at}}."
+        text = f"Over {over}, {{first}}, ahead of {{loser}} by {{size}}{{at}}."
     else:
         size = difference_words(lead.difference, results.metric_of[lead.workload or next(iter(results.metric_of))])
         text = f"Over {over}, {{winner!b}} beats {{loser}} by {{size}} on average{{at}}."
@@ -100,8 +105,14 @@ def lead_sentences(lead: Lead | None, results: Results) -> list[Sentence]:
         "On {where!b}, {winner!b} beats {loser} by {size}{at}." if lead.workload else text,
         where=results.names.workload(lead.workload) if lead.workload else "",
         winner=results.names.treatment(lead.winner),
+        first=first_rank([results.names.treatment(label) for label in (lead.winner, *lead.tied)]),
         loser=results.names.treatment(lead.loser),
         size=size,
         at=f", {results.tune.chosen()}" if results.tune is not None and results.tune.protocol else "",
     )
     return [sentence]
+
+
+def first_rank(names: Sequence[str]) -> Sentence:
+    """Return ``a ranks first``, or ``a and b share the first rank``."""
+    return bold_names(names, 2) + say(" ranks first" if len(names) == 1 else " share the first rank")

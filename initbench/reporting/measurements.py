@@ -95,7 +95,7 @@ def profiles(by_id: Mapping[str, TrialRecord], trials: pd.DataFrame) -> pd.DataF
 
 
 class Level(NamedTuple):
-    """Absolute values of one profile.
+    """The values of one profile: of layers without their signs, of a curve with them.
 
     Attributes:
         typical: the median over layers; of a curve, the last value.
@@ -111,8 +111,8 @@ class Level(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """The largest value divided by the smallest; NaN if all are 0, +∞ if some are."""
-        if not self.largest > 0:
+        """The largest value divided by the smallest; NaN if all are 0 or one is negative, +∞ if some are 0."""
+        if self.smallest < 0 or not self.largest > 0:
             return math.nan
         return self.largest / self.smallest if self.smallest > 0 else math.inf
 
@@ -120,11 +120,15 @@ class Level(NamedTuple):
 def level(profile: pd.DataFrame) -> Level:
     """Return the level of `profiles` of one probe, workload and treatment: of its weights' medians, or of its curve."""
     rows = of_weights(profile)
-    sizes = rows["value_median"].dropna().abs()
-    if not len(sizes):
+    values = rows["value_median"].dropna()
+    if not len(values):
         return Level(math.nan, math.nan, math.nan, 0)
-    typical = sizes.iloc[-1] if rows["form"].iloc[0] == "curve" else sizes.median()
-    return Level(float(typical), float(sizes.min()), float(sizes.max()), len(sizes))
+    if rows["form"].iloc[0] == "curve":
+        typical = values.iloc[-1]
+    else:
+        values = values.abs()
+        typical = values.median()
+    return Level(float(typical), float(values.min()), float(values.max()), len(values))
 
 
 def of_weights(frame: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from torch import nn
 from initbench.architectures.style import BranchEnd
 from initbench.errors import ArgumentError
 from initbench.schemes.replacing import in_order, replace_modules
-from initbench.structure.find import Structure
+from initbench.structure.find import Structure, unused_in_words
 from initbench.structure.residual import ResidualBranch
 
 
@@ -36,11 +36,14 @@ def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.M
 
 
 def required_branches(model: nn.Module, structure: Structure) -> tuple[ResidualBranch, ...]:
-    """Return the model's residual branches; raise an ArgumentError with the reason if there are none."""
+    """Return the model's residual branches; an ArgumentError says why they are unknown, or that there are none."""
     if "branches" in structure.unknown:
         raise ArgumentError(f"the residual branches cannot be determined: {structure.unknown['branches']}")
     if not structure.branches:
         raise ArgumentError(f"no residual branches are found in {type(model).__name__}")
+    unused = structure.unused_in_blocks(model)
+    if unused is not None:
+        raise ArgumentError(unused_in_words(unused))
     return structure.branches
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import torch
@@ -43,7 +44,8 @@ def channel_bias(model: nn.Module) -> nn.Module:
     Raises:
         ArgumentError: the model has no normalization, has an unsupported one, or is itself a normalization.
     """
-    replacements = norm_replacements(model, _bias_of)
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    replacements = norm_replacements(model, partial(_bias_of, like=like))
     if not replacements:
         raise ArgumentError(f"{type(model).__name__} has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm")
     replace_modules(model, replacements, convert=False)
@@ -66,7 +68,8 @@ def remove_normalization(model: nn.Module) -> nn.Module:
     return channel_bias(deepcopy(model))
 
 
-def _bias_of(norm: Any) -> nn.Module:
+def _bias_of(norm: Any, like: Tensor) -> nn.Module:
+    """Return the bias instead of a norm; if the norm has no parameters, of the type and device of `like`."""
     if isinstance(norm, nn.LayerNorm | nn.RMSNorm):
         shape = tuple(norm.normalized_shape)
     elif is_written_out_rms_norm(norm):
@@ -74,7 +77,7 @@ def _bias_of(norm: Any) -> nn.Module:
     else:
         shape = (norm.num_features,) if isinstance(norm, _NormBase) else (norm.num_channels,)
     bias = getattr(norm, "bias", None)
-    like = next((p for p in norm.parameters(recurse=False)), torch.empty(0))
+    like = next((p for p in norm.parameters(recurse=False)), like)
     values = torch.zeros(shape, device=like.device, dtype=like.dtype) if bias is None else bias.detach().clone()
     over_last = isinstance(norm, nn.LayerNorm | nn.RMSNorm) or is_written_out_rms_norm(norm)
     return ChannelBias(values, last=over_last and not is_norm_over_channels_of_images(norm))

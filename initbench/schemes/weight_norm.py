@@ -14,7 +14,7 @@ from initbench.errors import ArgumentError
 from initbench.registry import register_scheme
 from initbench.schemes.replacing import add_biases, attention_layers, norm_replacements, replace_modules
 from initbench.structure.find import Structure
-from initbench.structure.kinds import is_linear, is_linear_inputs_first
+from initbench.structure.kinds import is_linear, output_dimension
 
 
 @register_scheme(
@@ -34,7 +34,8 @@ def weight_norm(model: nn.Module, structure: Structure, keep_norms: bool = False
             weight_norm_beside_norm.
 
     Raises:
-        ArgumentError: the model has a normalization of another kind, or a weight that has a row of zeros or is shared.
+        ArgumentError: the model has a normalization of another kind, a weight that has a row of zeros or is shared, or
+            a transposed convolution with groups.
     """
     if not keep_norms:
         replace_modules(model, norm_replacements(model, lambda _: nn.Identity()))
@@ -57,7 +58,8 @@ def weight_norm_beside_norm(model: nn.Module, structure: Structure) -> nn.Module
         structure: the model's structure.
 
     Raises:
-        ArgumentError: the model has a weight that has a row of zeros or is shared.
+        ArgumentError: the model has a weight that has a row of zeros or is shared, or a transposed convolution with
+            groups.
     """
     return weight_norm(model, structure, keep_norms=True)
 
@@ -73,7 +75,9 @@ def _normalize(model: nn.Module, structure: Structure) -> None:
         weight = module.get_parameter("weight")
         if names[id(weight)] > 1:
             raise ArgumentError(f"{name}.weight is shared with another module")
-        outputs = 1 if is_linear_inputs_first(module) else 0  # their dimension in the weight
+        outputs = output_dimension(module)
+        if outputs is None:
+            raise ArgumentError(f"{name} is a transposed convolution with groups, whose weight has no row per output")
         # On the meta device there are no values.
         if not weight.is_meta and bool(torch.norm_except_dim(weight.detach(), 2, outputs).eq(0).any()):
             raise ArgumentError(f"{name}.weight has a row of zeros, which has no direction")

@@ -24,7 +24,7 @@ def seed_agreement(trials: pd.DataFrame, probe: str) -> Estimate:
     A probe cannot predict anything better than it agrees with itself.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
+        trials: as from `trials.comparable_trials`.
         probe: a column, such as ``probe.gradient_quotient``.
 
     Returns:

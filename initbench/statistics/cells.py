@@ -70,7 +70,7 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
     - ``trains``: number of seeds that come at least half of the way from chance to the best median of their workload
       (`chance.TRAINS`), missing if chance is unknown;
     - ``chance``: the oriented chance level, missing if unknown;
-    - ``state``: ``trained``, ``untrained`` if the median is not better than chance (`trained.is_trained`), ``diverged``
+    - ``state``: ``trained``, ``untrained`` if the median is not better than chance (`chance.is_trained`), ``diverged``
       if it is +∞, ``failed`` if every trial failed, ``measured`` if nothing was trained. A cell with an unknown chance
       level counts as trained;
     - ``ranked``: values for ranking: the outcome, but equal for all untrained cells, worse than any trained cell and

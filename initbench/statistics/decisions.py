@@ -60,6 +60,6 @@ def holm_comparisons(pvalues: ArrayLike, claims: int = 1) -> NDArray[np.int64]:
 def is_rejected(pvalue: float, estimate: Estimate, no_effect: float = 0.0) -> bool:
     """Return whether a test rejects and the interval, if there is one, excludes the value of no effect.
 
-    Both must agree before anything is claimed: their assumptions differ, so only one of them may reject.
+    Both must agree before anything is claimed: their assumptions differ, so one may reject where the other does not.
     """
     return pvalue < ALPHA and (not estimate.has_interval or estimate.side(no_effect) != 0)

@@ -98,7 +98,7 @@ def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, compari
     replicates within a workload: each workload counts once, however many seeds it has.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
+        trials: as from `trials.comparable_trials`.
         treatment: a label in them.
         reference: another label.
         comparisons: number of comparisons: k - 1 if all k are compared with one that was named beforehand, and

@@ -38,13 +38,16 @@ def record_run_on_any_input(model: nn.Module) -> RunGraph:
 
 def run_on_any_input(model: nn.Module) -> tuple[Tensor, RunGraph]:
     """Return the zeros that a model accepts, and the graph of its run; see `record_run_on_any_input`."""
-    tried = []
+    tried, last = [], ""
     for inputs in _candidates(model):
         try:
             return inputs, record_run(model, inputs)
-        except InitializationError:
+        except InitializationError as error:
             tried.append("×".join(map(str, inputs.shape[1:])))
-    failed = f"it does not run on inputs of {' or '.join(tried)}" if tried else "it has no layer that shows its inputs"
+            last = str(error)
+    failed = "it has no layer that shows its inputs"
+    if tried:
+        failed = f"it does not run on inputs of {' or '.join(tried)} ({last})"
     raise InitializationError(f"give inputs or input_shape, because the model has to run once: {failed}")
 
 
@@ -208,6 +211,15 @@ class Structure:
         """The layers that are embeddings."""
         return tuple(layer.name for layer in self.layers if layer.kind == "embedding")
 
+    def unused_in_blocks(self, model: nn.Module) -> str | None:
+        """Return a weight layer in a residual block that the run did not use, as most experts of a mixture; else None.
+
+        Its role is unknown.
+        """
+        blocks = tuple(f"{branch.block}." for branch in self.branches if branch.block)
+        modules = (name.rpartition(".")[0] for name in self.unused if name.startswith(blocks))
+        return next((name for name in modules if is_weight_layer(model.get_submodule(name))), None)
+
     def __str__(self) -> str:
         return summary(self)
 
@@ -233,6 +245,13 @@ def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
     structure = structure_of(graph, model)
     state = getattr(model, "initbench_structure", None)
     return structure if state is None else _checked(state(structure), model)
+
+
+def unused_in_words(layer: str) -> str:
+    return (
+        f"one sample does not use {layer}, which is in a residual block, so its role is unknown; the model can state "
+        "its structure with a method initbench_structure"
+    )
 
 
 def structure_of(graph: RunGraph, model: nn.Module) -> Structure:

@@ -33,6 +33,13 @@ def is_linear_inputs_first(module: nn.Module) -> bool:
     return any(map(stores_inputs_first, type(module).__mro__))
 
 
+def output_dimension(layer: nn.Module) -> int | None:
+    """Return the dimension of a layer's weight that has one index per output; None if there is none."""
+    if isinstance(layer, _ConvNd) and layer.transposed:
+        return 1 if layer.groups == 1 else None
+    return 1 if is_linear_inputs_first(layer) else 0
+
+
 def stores_inputs_first(kind: type) -> bool:
     """Return whether a class is a linear layer whose weight is (inputs, outputs)."""
     return (kind.__module__.partition(".")[0], kind.__name__) in _LINEAR_INPUTS_FIRST

@@ -45,12 +45,11 @@ def kept(model: nn.Module) -> Iterator[None]:
         token = _examined.set(True)
         stack.callback(_examined.reset, token)
         stack.enter_context(forked_rng(model, 0, "structure"))
+        stack.callback(_Attributes(model).restore)  # after the modes, which `train` may set together with attributes
         stack.enter_context(preserved(model))
-        attributes = _Attributes(model)
         try:
             yield
         finally:
-            attributes.restore()
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
 

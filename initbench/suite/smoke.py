@@ -29,13 +29,14 @@ _RECIPE = Recipe().model_dump()
 
 
 def smoke_suite(suite: Suite) -> Suite:
-    """Return the suite of a smoke run: its own name and ledger, one core per trial, no checkpoints and no claims."""
+    """Return the suite of a smoke run: its own name and ledger, one core per trial, no search, checkpoints, claims."""
     document = replace(suite.document, overrides={**suite.document.overrides, ("smoke",): "--smoke"})
     return replace(
         suite,
         document=document,
         name=suite.name + _SUFFIX,
         resources=Resources(),
+        search=None,
         checkpoints=None,
         published=None,
         claims=(),

@@ -87,7 +87,7 @@ class TrialSpec(BaseModel):
 
     Attributes:
         suite: the suite's name; a label.
-        phase: ``search`` trials choose a learning rate and never open the test split.
+        phase: ``search`` trials choose the tuned values and never open the test split.
         scheme_arguments: the scheme's arguments that are not at their defaults.
         set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label.
         scheme_named_by: who asks for the scheme: the ``suite``, the ``initializer``, or both, if two entries of the

@@ -1,4 +1,4 @@
-"""Rate search: the ``tune:`` block of a suite, the tries of each cell, and the choice among them.
+"""Tuning: the ``tune:`` block of a suite, the tries of each cell, and the choice among them.
 
 A pure function of the suite and of the results of its search trials: once these are in the ledger, it returns the final
 trials. Each final seed repeats the whole procedure (Bouthillier et al., Accounting for Variance in Machine Learning

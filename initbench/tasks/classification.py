@@ -68,9 +68,16 @@ class Classification(Task):
         return (torch.bincount(targets, minlength=outputs).double() / len(targets)).log()
 
     def check_outputs(self, outputs: Tensor, expected: int) -> None:
-        """Raise an InitializationError if there are fewer logits than classes."""
-        if torch.is_tensor(outputs) and outputs.dim() > 1 and outputs.shape[1] < expected:
-            raise InitializationError(f"num_classes is {expected}, but the model has {outputs.shape[1]} outputs")
+        """Raise an InitializationError if there are fewer logits than classes, or only one, whose loss is always 0."""
+        if not torch.is_tensor(outputs) or outputs.dim() < 2:
+            return
+        if outputs.shape[1] < expected:
+            text = outputs.dim() == 3 and outputs.shape[2] == expected
+            hint = f", of shape {tuple(outputs.shape)}; a language model needs task='language_modelling'" * text
+            raise InitializationError(f"num_classes is {expected}, but the model has {outputs.shape[1]} outputs{hint}")
+        if outputs.shape[1] == 1:
+            problem = "the model has one output, for which the cross-entropy is always 0"
+            raise InitializationError(f"{problem}; for regression or binary labels, give batches and loss_fn")
 
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:
         """Return uniform classes, int64, (samples,)."""

@@ -92,9 +92,9 @@ def _tuned(spec: Mapping[str, Any]) -> str:
         return ""
     if spec["phase"] != "search":
         return ", ".join(spec.get("protocols", ()))
-    values = spec["recipe"] | spec["initializer"]["arguments"]
-    names = [key.partition(".")[2] for key in keys]
-    return "search " + ", ".join(f"{name}={value_text(values[name])}" for name in names)
+    values = {"recipe": spec["recipe"], "initializer": spec["initializer"]["arguments"]}
+    tried = [(name, values[part][name]) for part, _, name in (key.partition(".") for key in keys)]
+    return "search " + ", ".join(f"{name}={value_text(value)}" for name, value in tried)
 
 
 def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from filelock import FileLock
+
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.files import MOST_BYTES, is_within
@@ -112,10 +114,15 @@ def connect(uri: str) -> MlflowClient:
         check_regular(path)
     elif path is not None:
         # MLflow makes its tables one migration after another, and cannot continue if it was killed meanwhile.
-        part = path.with_name(path.name + ".part")
-        part.unlink(missing_ok=True)
-        MlflowClient(tracking_uri=sqlite_uri(part)).search_experiments(max_results=1)
-        part.replace(path)
+        part, lock = (path.with_name(path.name + ending) for ending in (".part", ".part.lock"))
+        if lock.is_symlink():  # in a folder that somebody else made
+            lock.unlink()
+        with FileLock(lock):  # another suite may make the same store
+            if not path.exists():
+                part.unlink(missing_ok=True)
+                MlflowClient(tracking_uri=sqlite_uri(part)).search_experiments(max_results=1)
+                part.replace(path)
+            lock.unlink(missing_ok=True)
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 

@@ -10,13 +10,15 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NoReturn
 from urllib.parse import urlencode
 
 from initbench.errors import InitbenchError
+from initbench.ledger import Ledger
 from initbench.tracking.uri import check_regular, check_stays, is_server, shown_uri, sqlite_path
+from initbench.visible_text import visible
 
 # A server on this machine needs no proxy from the environment.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -45,9 +47,9 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
             raise InitbenchError(f"no runs yet in {folder}: initbench run SUITE first")
         check_stays(path)
         check_regular(path)
-    chosen = _free_port(host, port)
-    if port not in {0, chosen}:
-        _say(f"port {port} is in use, {chosen} is used instead")
+    chosen, problem = _free_port(host, port)
+    if problem:
+        _say(f"port {port}: {problem}; {chosen} is used instead")
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", host, "--port", str(chosen)),
         # Without a destination for artifacts, the server would make a folder in the working directory.
@@ -66,7 +68,7 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
         try:
             address = _address(host, chosen)
             _wait_until_healthy(process, address, shown_uri(uri), log)
-            _say(f"MLflow: {_experiment_url(address, Path(folder).resolve().name)}  (Ctrl-C ends it)")
+            _say(f"MLflow: {_experiment_url(address, _experiment(folder))}  (Ctrl-C ends it)")
             process.wait()
         except KeyboardInterrupt:
             pass
@@ -87,18 +89,20 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _free_port(host: str, wanted: int) -> int:
+def _free_port(host: str, wanted: int) -> tuple[int, str]:
+    """Return the wanted port and an empty text, or another port and why the wanted one cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    problem = ""
     for port in (wanted, 0):
         with socket.socket(family) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind((host, port))
             except OSError as error:
-                problem = error
+                problem = str(error.strerror or error)
                 continue
-            return int(listener.getsockname()[1])
-    raise InitbenchError(f"{host}: cannot listen there: {problem.strerror}") from problem
+            return int(listener.getsockname()[1]), problem
+    raise InitbenchError(f"{host}: cannot listen there: {problem}")
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], address: str, uri: str, log: IO[str]) -> None:
@@ -112,6 +116,14 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], address: str, uri: str
     log.seek(0)
     last = [line.strip() for line in log if line.strip()][-1:]
     raise InitbenchError(f"MLflow's server did not start on {uri}: {''.join(last) or 'it printed nothing'}")
+
+
+def _experiment(folder: str | Path) -> str:
+    """Return the suite's name; the folder's, which is the same unless it was renamed, if it has no records."""
+    with suppress(InitbenchError):  # the records are of another version
+        for record in Ledger(folder).records([]):
+            return visible(record.spec["suite"])
+    return Path(folder).resolve().name
 
 
 def _experiment_url(address: str, name: str) -> str:
@@ -133,7 +145,8 @@ def _terminated_cleanly() -> Iterator[None]:
     def leave(signal_number: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + signal_number)
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handled = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]  # nohup
+    before = {number: signal.signal(number, leave) for number in handled}
     try:
         yield
     finally:

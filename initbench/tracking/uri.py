@@ -193,9 +193,10 @@ def _check_database(uri: str, parts: SplitResult, default_port: int) -> None:
     host, port = parts.hostname or "localhost", parts.port or default_port
     try:
         socket.create_connection((host, port), timeout=TIMEOUT_SECONDS).close()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a malformed host raises a ValueError
+        reason = getattr(error, "strerror", None) or error
         raise StoreUnreachableError(
-            f"tracking URI {shown_uri(uri)}: {host}:{port} does not answer ({error.strerror or error})"
+            f"tracking URI {shown_uri(uri)}: {host}:{port} does not answer ({reason})"
         ) from None
 
 

@@ -56,9 +56,8 @@ class Recipe(BaseModel):
     """How a model is trained; every field is part of a trial's id.
 
     A field that would change nothing but the id is refused, with an `ArgumentError` that names it. Milestones after the
-    end of the training are accepted. With `epochs` 0 the
-    training fields are accepted, so that a sweep's recipe can be used to measure at initialization only; they remain
-    part of the id although they have no effect.
+    end of the training are accepted. With `epochs` 0 the training fields are accepted, so that a sweep's recipe can be
+    used to measure at initialization only; they remain part of the id although they have no effect.
 
     Attributes:
         epochs: passes over the training split. 0 trains nothing: the network is only measured at initialization.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from claimed import REGRESSION, claim_of, judged, results_of, trial, verdict_of
@@ -16,6 +17,16 @@ A, B = {"initializer": "a"}, {"initializer": "b"}
 
 def cell(name, outcomes, **fields):
     return [trial(name, seed, outcome=outcome, **fields) for seed, outcome in enumerate(outcomes)]
+
+
+def failed(record):
+    return replace(record, status="failed", task={}, metrics={}, history=[], initialization={}, probes=[])
+
+
+def overflowed(record, reason="inf"):
+    """Return a record whose gradient quotient is missing for a reason."""
+    lost = {"value": None, "value_reason": reason}
+    return replace(record, probes=[one | lost if one["name"] == "gradient_quotient" else one for one in record.probes])
 
 
 # `a` is below 0.5 at so many of five seeds.
@@ -92,6 +103,70 @@ UP, DOWN, OPEN = [0.1] * 5, [0.7] * 5, [0.1, 0.1, 0.1, 0.7, 0.7]
 def test_a_criterion_may_ask_for_some_of_the_groups(outcomes, groups, expected):
     records = [record for depth, own in enumerate(outcomes) for record in cell("a", own, depth=10 + depth)]
     assert judged(records, **BELOW, each=["depth"], groups=groups).status == expected
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [(3, "held"), (4, "undecided")])
+def test_of_sides_with_more_seeds_than_the_suite_those_that_all_have_are_judged(seeds, expected):
+    records = cell("a", [0.1] * 4) + cell("b", [0.2] * 3)
+    found = judged(records, seeds=seeds, judge="ordering", lower=A, higher=B)
+    assert (found.status, found.lacks) == (expected, "" if expected == "held" else "3 of 4 seeds have a result")
+    assert found.groups[0].estimate.n == 3
+
+
+def test_more_seeds_on_both_sides_do_not_hide_one_that_lacks_all():
+    records = cell("a", [0.1] * 5) + cell("a", [0.1] * 5, depth=10) + cell("b", [0.2] * 5)
+    found = judged(records, seeds=3, judge="ordering", lower=A, higher=B, each=["depth"])
+    assert (found.status, found.lacks) == ("undecided", "0 of 3 seeds have a result")
+
+
+QUOTIENT = {"measure": "probe.gradient_quotient"}
+
+
+@pytest.mark.parametrize(("reason", "expected"), [("inf", "held"), ("-inf", "did not hold"), ("nan", "not run")])
+@pytest.mark.parametrize("outcome", [0.1, None])
+def test_a_scalar_that_overflowed_is_infinite(reason, expected, outcome):
+    records = cell("a", [0.1] * 5) + [overflowed(record, reason) for record in cell("b", [outcome] * 5)]
+    found = judged(records, judge="ordering", lower=A, higher=B, **QUOTIENT)
+    assert found.status == expected
+    assert not any(any(group.diverged) for group in found.groups)  # the start overflowed, and not the training
+
+
+# In a report of two ledgers, one of errors and one of R², where higher is better.
+ERRORS = cell("c", [0.1] * 5)
+FITS = cell("a", [0.9] * 5, task=REGRESSION) + cell("b", [0.5] * 5, task=REGRESSION)
+
+
+@pytest.mark.parametrize("others", [[], ERRORS])
+@pytest.mark.parametrize(
+    ("criterion", "expected"),
+    [
+        ({"judge": "not_worse", "of": A, "than": B, "within": 0.01}, "held"),
+        ({"judge": "not_worse", "of": B, "than": A, "within": 0.01}, "did not hold"),
+        ({"judge": "at_chance", "of": A, "unless_below": 0.8}, "did not hold"),
+        ({"judge": "at_chance", "of": B, "unless_below": 0.8}, "undecided"),
+    ],
+)
+def test_what_is_better_does_not_depend_on_other_trials_of_the_report(others, criterion, expected):
+    found = judged(FITS + others, **criterion)
+    assert found.status == expected
+    assert found.metric.name == "test_r_squared"
+
+
+def test_each_group_has_its_own_outcome_and_different_ones_are_not_compared():
+    fits, errors = (cell("b", [0.5] * 5, depth=depth, **task) for depth, task in ((10, {"task": REGRESSION}), (20, {})))
+    records = cell("a", [0.9] * 5, depth=10, task=REGRESSION) + cell("a", [0.1] * 5, depth=20) + fits + errors
+    found = judged(records, judge="not_worse", of=A, than=B, within=0.01, each=["depth"])
+    assert (found.status, found.metric) == ("held", None)
+    mixed = judged(FITS + ERRORS, judge="ordering", lower={"initializer": "c"}, higher=A)
+    assert (mixed.status, mixed.lacks) == ("undecided", "compares different outcomes: test_error and test_r_squared")
+
+
+def test_an_upper_bound_says_nothing_of_training_if_higher_is_better():
+    found = judged(cell("a", [0.3] * 5, task=REGRESSION), judge="trains", of=A, at_most=0.45)
+    assert (found.status, found.lacks) == (
+        "undecided",
+        "at_most needs a measure of which lower values are better; use within, with at_least",
+    )
 
 
 # Each side at the rate that is best on the validation split, whatever the test split says.
@@ -409,6 +484,28 @@ def test_the_ratio_rises_with_a_property(best, options, expected):
     assert judged(records, **RISES | options).status == expected
 
 
+def test_equal_ratios_of_different_rates_have_no_ranks():
+    # In floating point 0.01 / 0.1 is less than 0.1 / 1.0.
+    records = [
+        r
+        for seed in range(5)
+        for batch_size, best, stable in ((8, 0.01, 0.1), (16, 0.1, 1.0), (64, 1.0, 10.0))
+        for r in rates(seed, best, stable, batch_size=batch_size)
+    ]
+    found = judged(records, **RISES)
+    assert found.status == "undecided"
+    assert math.isnan(found.groups[0].estimate.value)
+
+
+def test_ratios_are_averaged_geometrically_as_in_the_report():
+    # The geometric means rise, 0.004, 0.01 and 0.1; the arithmetic ones would not, 0.2, 0.01 and 0.1.
+    best = {8: [10.0] + [0.01] * 4, 16: [0.1] * 5, 64: [1.0] * 5}
+    records = [
+        r for size, own in best.items() for seed, lr in enumerate(own) for r in rates(seed, lr, 10.0, batch_size=size)
+    ]
+    assert judged(records, **RISES).groups[0].estimate.value == pytest.approx(1)
+
+
 def test_two_values_tell_no_correlation():
     records = [r for seed in range(5) for size in (8, 16) for r in rates(seed, 0.1 * size, 10.0, batch_size=size)]
     found = judged(records, **RISES)
@@ -471,34 +568,87 @@ def test_a_row_that_diverges_is_infinitely_far_and_does_not_tell_columns_apart()
 CORRELATION = {"judge": "correlation", "of": {"architecture": "plain"}, "each": ["depth"], "at_least": 0.5}
 
 
-def starts():
-    """Return three starts that train, in the order of their quotients, and one at chance with the smallest."""
-    starts = {"a": (0.2, 0.1), "b": (0.5, 0.2), "c": (0.9, 0.3), "d": (0.1, 0.88)}
+def starts(seeds=3, of_c=(0.9, 0.9, 0.9)):
+    """Return three starts that train, in the order of their quotients, and one at chance with the smallest.
+
+    Those of c may be another at each depth.
+    """
+    starts = {"a": (0.2, 0.1), "b": (0.5, 0.2), "c": (None, 0.3), "d": (0.1, 0.88)}
     return [
-        trial(name, seed, depth=depth, outcome=outcome + 0.001 * seed, quotient=quotient)
-        for depth in (10, 20, 30)
+        trial(name, seed, depth=depth, outcome=outcome + 0.001 * seed, quotient=quotient or own)
+        for depth, own in zip((10, 20, 30), of_c, strict=True)
         for name, (quotient, outcome) in starts.items()
-        for seed in range(3)
+        for seed in range(seeds)
     ]
+
+
+def correlated(records, seeds, **options):
+    """Judge whether the quotient predicts the outcome of the starts that train."""
+    return judged(records, seeds=seeds, **CORRELATION | QUOTIENT | {"trained_only": True} | options)
+
+
+@pytest.mark.parametrize(
+    ("run", "of", "expected", "lacks"),
+    [
+        (3, 3, "held", ""),
+        (5, 3, "held", ""),
+        (1, 5, "undecided", "1 of 5 seeds have a result"),
+        (4, 5, "undecided", "4 of 5 seeds have a result"),
+        (2, 2, "undecided", "at least 3 seeds are needed"),
+    ],
+)
+def test_a_correlation_is_judged_at_the_suites_seeds(run, of, expected, lacks):
+    # ρ = 1, 1 and 0.5: an interval of 0.12 to 1.
+    found = correlated(starts(run, of_c=(0.9, 0.9, 0.3)), of, at_least=0.1)
+    assert (found.status, found.lacks) == (expected, lacks)
+
+
+def test_a_failed_trial_leaves_its_treatment_in_the_correlation():
+    records = starts(4, of_c=(0.9, 0.9, 0.3))
+    lost = next(i for i, r in enumerate(records) if r.spec["architecture"]["arguments"]["depth"] == 30)
+    records[lost] = failed(records[lost])
+    found = correlated(records, 3, at_least=0.1)
+    assert (found.status, found.lacks) == ("held", "")
+    assert found.groups[0].estimate.value == pytest.approx((1 + 1 + 0.5) / 3)
+    assert correlated(records, 4, at_least=0.1).lacks == "3 of 4 seeds have a result"
+
+
+def test_a_treatment_without_any_result_leaves_a_correlation_open():
+    records = [failed(r) if r.spec["initializer"]["name"] == "c" else r for r in starts()]
+    assert correlated(records, 3).lacks == "0 of 3 seeds have a result"
+    found = correlated([failed(r) for r in starts()], 3)
+    assert (found.status, found.lacks) == ("undecided", "no trial has probe.gradient_quotient")
+
+
+def test_a_start_whose_quotient_overflowed_has_the_largest():
+    records = [overflowed(r) if r.spec["initializer"]["name"] == "a" else r for r in starts()]
+    # The outcomes rise from a to c, the quotients from b and c to a.
+    assert correlated(records, 3).groups[0].estimate.value == pytest.approx(-0.5)
+
+
+@pytest.mark.parametrize("trained_only", [False, True])
+def test_two_treatments_tell_no_correlation(trained_only):
+    names = {True: "abd", False: "ab"}[trained_only]  # d is at chance
+    found = correlated([r for r in starts() if r.spec["initializer"]["name"] in names], 3, trained_only=trained_only)
+    assert (found.status, found.groups) == ("undecided", ())
+    assert found.lacks == "at least 3 workloads with 3 treatments each are needed"
 
 
 @pytest.mark.parametrize(("trained_only", "value"), [(True, 1.0), (False, -0.2)])
 def test_treatments_at_chance_may_be_left_out(trained_only, value):
-    asked = CORRELATION | {"measure": "probe.gradient_quotient", "trained_only": trained_only}
-    found = judged(starts(), **asked)
+    found = correlated(starts(), 3, trained_only=trained_only)
     assert found.groups[0].estimate.value == pytest.approx(value)
 
 
 def test_it_may_be_over_the_best_of_a_grid():
     # At the other rate the order of the starts is the reverse, and all are worse.
-    asked = CORRELATION | {"measure": "probe.gradient_quotient", "best_over": "recipe.lr", "trained_only": True}
     worse = [
         trial(name, seed, depth=depth, outcome=outcome, quotient=quotient, lr=1.0)
         for depth in (10, 20, 30)
         for name, quotient, outcome in (("a", 0.2, 0.7), ("b", 0.5, 0.6), ("c", 0.9, 0.5), ("d", 0.1, 0.89))
         for seed in range(3)
     ]
-    found = judged(starts() + worse, **asked)
+    found = correlated(starts() + worse, 3, best_over="recipe.lr")
     assert found.groups[0].estimate.value == pytest.approx(1.0)
 
 

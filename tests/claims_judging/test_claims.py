@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from claimed import claim_of, trial
+from ledgers import R_SQUARED
 from planted import planted
 from pydantic import TypeAdapter
 
@@ -37,15 +38,15 @@ def criterion(**fields):
     return TypeAdapter(AnyCriterion).validate_python(fields)
 
 
-def group(*sides, chance=None, sign=1.0):
+def group(*sides, chance=None, metric=None):
     values = tuple(np.array(side, dtype=float) for side in sides)
     at_chance = tuple(np.zeros(len(side)) for side in sides) if chance is None else (np.array(chance, dtype=float),)
     seeds = tuple(range(len(sides[0])))
-    return Group(label="", seeds=seeds, lacking=False, sides=values, at_chance=at_chance, sign=sign)
+    return Group(label="", seeds=seeds, sides=values, at_chance=at_chance, metric=metric)
 
 
-def status(fields, *sides, chance=None, sign=1.0):
-    return judge(criterion(**fields), group(*sides, chance=chance, sign=sign)).status
+def status(fields, *sides, chance=None, metric=None):
+    return judge(criterion(**fields), group(*sides, chance=chance, metric=metric)).status
 
 
 # What was measured at five seeds, and what that comes to by the rules that the criteria state.
@@ -133,7 +134,7 @@ def test_at_chance_may_ask_for_more_before_it_is_refuted():
     lenient = AT_CHANCE | {"unless_below": 0.8, "refuted_at": 0.8}
     assert status(lenient, [0.85] * 5, chance=[0] * 5) == "undecided"
     assert status(lenient, [0.7] * 4 + [0.9], chance=[0] * 4 + [1]) == "did not hold"
-    assert status(lenient, [0.1] * 5, chance=[0] * 5, sign=-1.0) == "undecided"  # of accuracies, lower is worse
+    assert status(lenient, [0.1] * 5, chance=[0] * 5, metric=R_SQUARED) == "undecided"  # lower is worse
 
 
 def test_a_lead_may_be_compared_with_another():
@@ -267,6 +268,12 @@ def test_a_published_number_that_nothing_measures_says_so():
     assert math.isnan(found.tables[0].frame["measured"][0])
 
 
+WIDER = {
+    "judge": "lead",
+    "lower": A | {"depth": 2},
+    "higher": B | {"depth": 2},
+    "beyond": {"lower": A | {"depth": 1}, "higher": B | {"depth": 1}},
+}
 WORDS = [
     (ORDERING | {"by": 0.15}, "At every seed metainit has a lower test error than kaiming by more than 15.00 points"),
     (EQUALITY, "metainit and kaiming have the same test error within 2.00 points"),
@@ -312,6 +319,37 @@ WORDS = [
         (
             "At every seed the best learning rate over the largest stable one of metainit, divided by that of kaiming, "
             "is at most 2, with depth 1"
+        ),
+    ),
+    (LEAD, "On average metainit has a lower test error than kaiming"),
+    (LEAD | {"by": 0.01}, "On average metainit has a lower test error than kaiming by more than 1.00 points"),
+    (LEAD | {"by": -0.01}, "On average the test error of metainit is at most 1.00 points above that of kaiming"),
+    (
+        WIDER,
+        (
+            "On average metainit has a lower test error than kaiming, with depth 2, by more than metainit leads "
+            "kaiming, with depth 1"
+        ),
+    ),
+    (
+        WIDER | {"by": 0.01},
+        (
+            "On average the lead of metainit over kaiming in test error, with depth 2, is at least 1.00 points larger "
+            "than that of metainit over kaiming, with depth 1"
+        ),
+    ),
+    (
+        WIDER | {"by": -0.01},
+        (
+            "On average the lead of metainit over kaiming in test error, with depth 2, is at most 1.00 points smaller "
+            "than that of metainit over kaiming, with depth 1"
+        ),
+    ),
+    (
+        LEAD | {"by": 0.01, "beyond": {"lower": {"depth": 1}, "higher": {"depth": 2}}},
+        (
+            "On average the lead of metainit over kaiming in test error is at least 1.00 points larger than that of "
+            "depth 1 over depth 2"
         ),
     ),
     (DIFFERENCE, "metainit and kaiming differ in test error by more than 2.00 points"),

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from initbench.cli.command_line import main
+from initbench.cli.model_options import arguments_of
 
 MODELS = """
 from torch import nn
@@ -76,3 +77,25 @@ def test_bad_requests_are_one_line(run, arguments, message):
     assert (code, out) == (2, "")
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("!!int abc", "'abc' is not an integer of at most 64 bits"),
+        ("!!bool maybe", "'maybe' is not true or false"),
+        ("[" * 400 + "]" * 400, "nested deeper than 20 levels"),
+    ],
+    ids=["integer", "boolean", "nested"],
+)
+def test_a_value_that_cannot_be_read_is_one_line(run, value, message):
+    code, out, error = run(SMALL, SMALL, "--with-b", f"width={value}")
+    assert (code, out) == (2, "")
+    assert error.startswith("initbench: --with width=")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("date", ["2024-01-02", "2024-13-45", "2024-01-02 03:04:05"])
+def test_a_date_is_text_as_in_suites(date):
+    assert arguments_of([f"of={date}", "depth=50", "norm=none"]) == {"of": date, "depth": 50, "norm": "none"}

@@ -247,7 +247,7 @@ def test_the_display_keeps_its_own_colours_alone():
         file=io.StringIO(), force_terminal=True, color_system="standard", width=300, soft_wrap=True, highlight=False
     )
     error = {"type": "ValueError", "message": HOSTILE, "traceback": "line 1"}
-    display.begin((SPEC,))
+    display.begin((SPEC,), 0, 0)
     display.finished(replace(make_record(SPEC, status="failed"), error=error))
     display.note(HOSTILE)
     display.end()

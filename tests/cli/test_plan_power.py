@@ -54,6 +54,14 @@ def test_a_stated_spread(show):
     assert "with 2 initializers no relation" in text
 
 
+def test_the_seeds_of_a_tuned_suite_are_those_of_its_final_trials(show):
+    """Its plan has one search for all seeds, and no final trial before that has ended."""
+    tune = "tune: {recipe.lr: [0.01, 0.1], search: once, protocols: [own]}\n"
+    Path("suite.yaml").write_text(VALID + tune, encoding="utf-8")
+    data = json.loads(show("--power", "--seed-deviation", "0.01", "--seeds", "4", "--json"))["power"]
+    assert (data["seeds"], data["treatments"], data["comparisons"]) == (4, 2, 1)
+
+
 def test_up_to_five_seeds_can_be_enough_where_six_are_not():
     power = {"metric": ERROR.to_json(), "source": "a pilot", "compare": ["initializer"]}
     power |= {"seeds": 5, "treatments": 10, "comparisons": 45, "seed_difference_deviation": 0.01}

@@ -66,7 +66,7 @@ def test_without_a_terminal_each_finished_trial_is_one_line(clock):
     specs = trials((PLAIN, 0), (PLAIN, 1), (WRN, 0))
     display = Display(plan_of_trials(specs))
     out = shown(display, terminal=False)
-    display.begin(specs)
+    display.begin(specs, 0, 0)
     for spec, status, error in zip(specs, ("finished", "diverged", "failed"), (0.125, None, None), strict=True):
         display.started(spec)
         clock.now += 5
@@ -91,7 +91,7 @@ def test_a_line_says_what_tells_its_trial_from_the_others():
     )
     display = Display(plan_of_trials(specs))
     out = shown(display, terminal=False)
-    display.begin(specs)
+    display.begin(specs, 0, 0)
     for spec in specs:
         display.finished(make_record(spec, test_error=0.125, status="finished"))
     names = [line.partition("finished  ")[2].split("  ")[0] for line in out.getvalue().splitlines()[1:]]
@@ -107,7 +107,7 @@ def test_one_trial_is_one():
     specs = trials((PLAIN, 0), (PLAIN, 1))
     display = Display(plan_of_trials(specs))
     out = shown(display, terminal=False)
-    display.begin(specs[:1])
+    display.begin(specs[:1], 1, 0)
     assert out.getvalue() == "1 trial to run, 1 has a result already\n"
 
 
@@ -118,7 +118,7 @@ def test_the_display_leaves_the_standard_output_alone(clock):  # it must not wai
     shown(display, terminal=True)
     before = sys.stdout
     with redirect_stdout(io.StringIO()):
-        display.begin(specs)
+        display.begin(specs, 0, 0)
     display.end()
     assert sys.stdout is before
 
@@ -127,7 +127,7 @@ def test_on_a_terminal_the_counts_and_the_time_left_are_shown(clock):
     specs = trials((PLAIN, 0), (PLAIN, 1), (WRN, 0))
     display = Display(plan_of_trials(specs))
     out = shown(display, terminal=True)
-    display.begin(specs[1:])
+    display.begin(specs[1:], 1, 0)
     display.started(specs[1])
     clock.now += 8
     display.finished(make_record(specs[1], test_error=None, status="diverged"))

@@ -56,9 +56,9 @@ def script():
 
 
 def write_suite(folder, asked, published=None):
-    """Write a ledger of two starts, three depths, two rates and three seeds, with a history of single steps."""
+    """Write a ledger of three starts, three depths, two rates and three seeds, with a history of single steps."""
     ledger = Ledger(folder)
-    for name, outcome, quotient in (("a", 0.1, 0.2), ("b", 0.3, 0.6)):
+    for name, outcome, quotient in (("a", 0.1, 0.2), ("b", 0.3, 0.6), ("c", 0.2, 0.4)):
         for depth in (10, 20, 30):
             for lr, worse in ((0.1, 0.0), (1.0, 0.2)):
                 for seed in range(3):

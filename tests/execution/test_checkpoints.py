@@ -178,6 +178,16 @@ def test_seconds_are_those_of_all_attempts(tmp_path):
     json.dumps(record.to_json(), allow_nan=False)
 
 
+def test_the_training_of_a_trial_that_began_from_a_shared_network_is_that_of_both_attempts(tmp_path):
+    """It is charged 600 s of initialization and took 1 s to load the network, then it trained for 100 and 40 s."""
+    checkpoints = TrialCheckpoints(settings(tmp_path / "checkpoints"), "a trial", "cpu")
+    before = {"data_seconds": 0.0, "initialization_seconds": 600.0, "initialization_saved_seconds": 599.0}
+    checkpoints.before = {"timing": before | {"probes_seconds": 0.0}}
+    checkpoints.state, checkpoints._spent = {}, 101.0
+    timing = checkpoints.whole_timing({"training_seconds": 40.0, "total_seconds": 40.5})
+    assert (timing["training_seconds"], timing["total_seconds"]) == (140.0, 141.5)
+
+
 def test_a_failed_trial_goes_on_when_it_is_tried_again(tmp_path):
     """An exception, such as of memory that ran out: the next attempt starts at the checkpoint."""
     spec, kept = spec_of(), settings(tmp_path / "checkpoints", every_epochs=1)

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import operations
 import pytest
-from operations import Told
+from ledgers import KAIMING, make_record, make_spec
+from operations import NoTracking, Told
 
 from initbench.cli.command_line import main
 from initbench.errors import DataError, LedgerError, SuiteError
@@ -197,3 +198,23 @@ def test_trials_that_failed_run_after_those_that_have_not_run_yet(tmp_path, monk
     assert failed
     assert len(ran) > len(failed)
     assert set(ran[-len(failed) :]) == failed
+
+
+def test_a_record_that_comes_from_elsewhere_during_a_run_is_passed_on_too(tmp_path, monkeypatch):
+    """As from another machine, by a copy of its folder."""
+    operations.without_the_rest(monkeypatch)
+    passed_on, another = [], make_record(make_spec(KAIMING))
+
+    class Keeps(NoTracking):
+        def __init__(self, *_):
+            super().__init__()
+            self.put = lambda record, _: passed_on.append(record.id)
+
+    def execute(job, observer):
+        operations.executor()(job, observer)
+        Ledger(tmp_path / "runs/small").write(another)
+
+    monkeypatch.setattr("initbench.tracking.thread.TrackingThread", Keeps)
+    summary, _ = operations.run(tmp_path, execute)
+    assert summary.statuses == {"finished": 8}
+    assert another.id in passed_on

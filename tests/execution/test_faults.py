@@ -1,5 +1,6 @@
 """Faults of trials, really injected: each ends its own trial, and the record says which it was."""
 
+import math
 import os
 import platform
 import signal
@@ -8,7 +9,9 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_executors import FAULTS, PLUGIN, SUITE, initbench, start
@@ -128,6 +131,19 @@ def test_memory_of_a_process_and_its_children_counts_shared_pages_once():
     assert resident > 400e6
     assert 200e6 < shares < 250e6
     assert memory_of(process.pid) == 0  # it is no more
+
+
+@NEEDS_PROC
+def test_memory_is_looked_at_while_messages_come_faster_than_the_looks():
+    process = TrialProcess("cpu", Limits(memory_gb=1e-6))
+    process._process, process._used = SimpleNamespace(pid=os.getpid(), poll=lambda: None), True
+    process._connection, trial = Pipe()
+    for epoch in range(3):
+        trial.send(("progress", (epoch, 3)))
+    kind, taken = process._next_message(math.inf)
+    assert kind == "memory"
+    assert taken > 1e6
+    assert process._next_message(math.inf) == ("progress", (0, 3))
 
 
 @pytest.mark.slow

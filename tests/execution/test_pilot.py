@@ -138,6 +138,21 @@ def test_with_all_in_the_ledger_nothing_is_left(tmp_path):
         plan_pilot(suite, plan, tmp_path, price=-1.0)
 
 
+def test_final_trials_that_follow_from_searches_cost_what_the_others_do(tmp_path, monkeypatch):
+    """Two initializers with three searches, one trial as written and two that are awaited each."""
+    monkeypatch.setattr("initbench.cli.pilot.attempt_trial", lambda trial, **_: took(trial, trial.recipe.steps))
+    text = SUITE.replace("depth: [2, 3]", "depth: 2").replace("epochs: 1", "epochs: 1, lr: 1.0")
+    (tmp_path / "suite.yaml").write_text(text + "tune: {recipe.lr: [0.01, 0.1, 1.0]}\n")
+    suite = load_suite(tmp_path / "suite.yaml")
+    found = plan_pilot(suite, plan_of(suite), tmp_path / "runs")
+    assert (found["trials"], found["awaited"]) == (2 * (3 + 1 + 2), 4)
+    [cost] = found["workloads"]
+    assert cost["trials"] == 12
+    assert found["hours"] == pytest.approx(12 * cost["seconds"] / 3600)
+    told = "pilot: this includes 4 final trials that the searches lead to; equal ones run once"
+    assert told in pilot_sentences(found)
+
+
 @pytest.mark.parametrize("options", [["--workers", "2"], ["--price", "1"]])
 def test_options_of_the_pilot_without_it_are_one_line(tmp_path, monkeypatch, capsys, options):
     (tmp_path / "suite.yaml").write_text(SUITE)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from operations import SUITE, executor, run, without_the_rest
+from operations import SUITE, NoTracking, executor, run, without_the_rest
 
 from initbench.cli.command_line import main
 from initbench.cli.retry import _request
@@ -70,7 +70,7 @@ def test_a_run_that_is_at_work(tmp_path, monkeypatch):
     run(tmp_path, execute)
     [found] = seen
     assert found.running
-    assert (found.finished, found.left, found.ended_at) == (1, 7, None)
+    assert (found.finished, found.left, found.ended_at) == (1, 6, None)
     [trial] = found.now
     assert (trial.name, trial.fraction) == ("xavier · mlp[depth=2, width=8] · seed 0", 0.4)
     assert found.per_hour > 0
@@ -81,6 +81,26 @@ def test_a_run_that_is_at_work(tmp_path, monkeypatch):
     assert any(line.startswith("  running: xavier · mlp[depth=2, width=8] · seed 0 (40%, for ") for line in told)
     after = status_of(tmp_path)
     assert (after.running, after.now, after.finished) == (False, (), 8)
+
+
+def test_failed_trials_that_run_again_are_not_taken_from_those_that_are_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress_file, "_SECONDS_BETWEEN_WRITES", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, executor(fails={1}, stops_after=6))
+    seen = []
+
+    def execute(job, observer):
+        observer.ready()
+        for spec in job.trials:
+            if spec.id in {trial for reason in status_of(tmp_path).reasons for trial in reason.ids}:
+                observer.started(spec)
+        seen.append(status_of(tmp_path))
+        executor()(job, OnlyFinished(observer))
+
+    run(tmp_path, execute)
+    [found] = seen
+    assert (found.failed, len(found.now), found.left) == (2, 2, 2)
+    assert lines(found)[1] == "4 of 8 trials done, 2 failed, 2 running, 2 left"
 
 
 class OnlyFinished:
@@ -105,6 +125,20 @@ def test_a_run_that_was_interrupted_or_killed(tmp_path):
     assert "not running; the last run began " in told[0]
     assert told[0].endswith(" and was killed")
     assert told[1] == "3 of 8 trials done, 5 left"
+
+
+def test_a_run_that_is_interrupted_before_it_begins_leaves_what_the_last_one_said(tmp_path):
+    def interrupted(_job, _observer):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, executor(stops_after=3))
+    file = tmp_path / "runs/small/progress.json"
+    before = file.read_text()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, interrupted)
+    assert file.read_text() == before
+    assert status_of(tmp_path).ending == "interrupted"
 
 
 def test_a_folder_that_does_not_say_what_was_planned(tmp_path):
@@ -187,6 +221,22 @@ def test_a_retry_leaves_what_was_planned_as_it_is(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(sys, "argv", ["initbench", "retry", str(home), "--failed"])
     main()
     assert capsys.readouterr().out == f"{home}: no trial has failed\n"
+
+
+def test_the_experiment_of_a_suite_is_the_same_whatever_its_folder_is_called(tmp_path, monkeypatch):
+    named = []
+    monkeypatch.setattr(
+        "initbench.tracking.thread.TrackingThread", lambda *given: named.append(given[2]) or NoTracking()
+    )
+    run(tmp_path, executor(fails={1}))
+    (tmp_path / "runs/small").rename(tmp_path / "renamed")
+    monkeypatch.setattr(RETRY, "chosen_executor", lambda *_: executor(fails={1}))
+    monkeypatch.chdir(tmp_path / "renamed")
+    for folder in (tmp_path / "renamed", "."):
+        monkeypatch.setattr(sys, "argv", ["initbench", "retry", str(folder)])
+        with pytest.raises(SystemExit):
+            main()
+    assert named == ["small"] * 3
 
 
 def test_what_fails_again_is_exit_code_1(tmp_path, monkeypatch):

@@ -80,13 +80,16 @@ def made_up(outcome):
     def execute(job, observer):
         observer.ready()
         for spec in job.trials:
-            split = "validation" if spec.phase == "search" else "test"
-            name, depth = spec.initializer.name, spec.architecture.arguments["depth"]
-            value = outcome(At(str(depth), name, spec.recipe.lr, spec.seed, split))
-            record = make_scored(spec, ERRORS[split], value)
-            observer.finished(replace(record, id=spec.id, identity=spec.identity))
+            observer.finished(record_of(spec, outcome))
 
     return execute
+
+
+def record_of(spec, outcome):
+    split = "validation" if spec.phase == "search" else "test"
+    name, depth = spec.initializer.name, spec.architecture.arguments["depth"]
+    value = outcome(At(str(depth), name, spec.recipe.lr, spec.seed, split))
+    return replace(make_scored(spec, ERRORS[split], value), id=spec.id, identity=spec.identity)
 
 
 def family(at):
@@ -146,8 +149,9 @@ def test_kills_while_it_searches_and_after_change_nothing(tmp_path):
     finished = []
 
     def dying(job, observer):
+        observer.ready()
         for spec in job.trials:
-            made_up(family)(replace(job, trials=(spec,)), observer)
+            observer.finished(record_of(spec, family))
             finished.append(spec.id)
             if len(finished) in {1, 100, 180, 181, 216, 217, 239}:
                 raise Killed
@@ -194,13 +198,11 @@ def test_a_search_that_fails_is_said_wherever_its_final_trials_are_missed(tmp_pa
             raise RuntimeError("broken")
         return family(at)
 
-    whole = made_up(failing)
-
     def execute(job, observer):
         observer.ready()
         for spec in job.trials:
             try:
-                whole(replace(job, trials=(spec,)), observer)
+                observer.finished(record_of(spec, failing))
             except RuntimeError:
                 observer.finished(failed_record(spec, "RuntimeError", "broken", "", {}))
 
@@ -264,18 +266,17 @@ def shuffled(split):
 
 def poisoned(monkeypatch, test_split):
     """Trials see another test split than the one of their dataset, by their phase."""
-    whole, load = run_in_process, trial_module.load_dataset
+    load, phases = trial_module.load_dataset, []
+
+    def loaded(*arguments, **named):
+        dataset = load(*arguments, **named)
+        return replace(dataset, splits=replace(dataset.splits, test=test_split(phases[-1], dataset.splits.test)))
 
     def execute(job, observer):
-        for spec in job.trials:
+        observer.started = lambda spec: phases.append(spec.phase)
+        run_in_process(job, observer)
 
-            def loaded(*arguments, phase=spec.phase, **named):
-                dataset = load(*arguments, **named)
-                return replace(dataset, splits=replace(dataset.splits, test=test_split(phase, dataset.splits.test)))
-
-            monkeypatch.setattr(trial_module, "load_dataset", loaded)
-            whole(replace(job, trials=(spec,)), observer)
-
+    monkeypatch.setattr(trial_module, "load_dataset", loaded)
     return execute
 
 
@@ -339,7 +340,7 @@ def initbench(tmp_path, monkeypatch, capsys):
                 if fails(spec):
                     observer.finished(failed_record(spec, "RuntimeError", "broken", "", {}))
                 else:
-                    made_up(family)(replace(job, trials=(spec,)), observer)
+                    observer.finished(record_of(spec, family))
 
         monkeypatch.setattr(import_module(f"initbench.cli.{name}"), "chosen_executor", lambda *_: execute)
         monkeypatch.setattr(sys, "argv", ["initbench", name, *arguments])
@@ -364,6 +365,34 @@ def test_a_final_trial_at_a_rate_that_was_found_runs_again_alone_if_it_failed(in
     code, _, ran = initbench("retry", "runs/small", "--failed")
     assert (code, ran) == (0, [failed])
     assert initbench("retry", "runs/small", "--failed") == (0, "runs/small: no trial has failed\n", [])
+
+
+def test_a_run_that_goes_on_counts_final_trials_at_the_same_rate_once(initbench):
+    """Of six final trials two are one: the rate of xavier is the one that it shares with kaiming."""
+    failed = ("final", "kaiming", 0.01)
+    _, said, ran = initbench("run", "suite.yaml", fails=lambda s: (s.phase, s.initializer.name, s.recipe.lr) == failed)
+    assert "8 trials to run; up to 4 more follow from the results of searches\n" in said
+    assert "[11/11] " in said
+    assert len(ran) == 6 + 5
+    _, said, ran = initbench("run", "suite.yaml")
+    assert ran == [failed]
+    assert "1 trial to run, 10 have a result already\n" in said
+    assert "[11/11] finished" in said
+
+
+def test_a_damaged_file_in_the_place_of_a_final_trial_that_the_searches_choose_is_kept_aside(initbench):
+    initbench("run", "suite.yaml")
+    paths = {}
+    for record in records(Path("runs/small")):
+        trial = record.spec["phase"], record.spec["initializer"]["name"], record.spec["recipe"]["lr"]
+        paths[trial] = Ledger("runs/small").path(record.id)
+    damaged = paths["final", "kaiming", 0.01]
+    damaged.write_text("half", encoding="utf-8")
+    paths["search", "kaiming", 0.1].unlink()
+    code, said, ran = initbench("run", "suite.yaml")
+    assert (code, ran) == (0, [("search", "kaiming", 0.1), ("final", "kaiming", 0.01)])
+    assert damaged.with_name(f"{damaged.name}.damaged").read_text(encoding="utf-8") == "half"
+    assert f"the unreadable file {damaged.name} is kept as {damaged.name}.damaged\n" in said
 
 
 def test_a_search_trial_that_failed_before_an_interruption_runs_again_alone(initbench):

@@ -370,3 +370,32 @@ class Two(nn.Linear):
 def test_outputs_that_are_no_tensor_need_a_loss_fn():
     with pytest.raises(InitializationError, match=r"of type tuple \(give a loss_fn that takes them\), and targets"):
         initialize(Two(3, 2), "metainit", input_shape=(4, 3), num_classes=2)
+
+
+def test_an_initializer_that_changes_a_frozen_parameter_is_refused(register):
+    def apply(model, _):
+        for parameter in model.parameters():
+            parameter.data.fill_(1.0)
+
+    register("careless", apply)
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    model[1].weight.requires_grad_(False)
+    before = values(model)
+    with pytest.raises(InitializationError, match=r"^careless: 1\.weight is frozen and was changed$"):
+        initialize(model, "careless")
+    assert all(torch.equal(before[name], value) for name, value in values(model).items())
+    assert not model[1].weight.requires_grad
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(ArgumentError, match=r"^model must be a torch\.nn\.Module, is <class "):
+        initialize(nn.Linear, "kaiming")
+
+
+def test_metainit_refuses_to_learn_from_a_loss_that_is_always_0():
+    model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
+    batches = [(torch.randn(8, 6), torch.randn(8, 1))] * 3
+    with pytest.raises(InitializationError, match="the model has one output"):
+        initialize(model, "metainit", steps=3, batches=batches)
+    record = initialize(model, "metainit", steps=3, batches=batches, loss_fn=nn.functional.mse_loss)
+    assert record.history[0]["gradient_quotient"] != 1

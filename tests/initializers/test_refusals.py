@@ -9,6 +9,7 @@ import torch
 from cases import assert_same_state, small, state
 from torch import nn
 
+from initbench.architectures.rewrite import rewrite
 from initbench.errors import ArgumentError, InitbenchError, InitializationError, UnknownNameError
 from initbench.initializers.initialize import initialize
 from initbench.registry import INITIALIZERS
@@ -118,3 +119,40 @@ def test_models_without_values_are_refused():
         initialize(nn.LazyLinear(3), "kaiming")
     with pytest.raises(InitbenchError, match="weight has no storage yet"):
         initialize(nn.Linear(3, 3, device="meta"), "kaiming")
+
+
+class Experts(nn.Module):
+    """A residual block with four experts, of which a batch uses one."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.router = nn.LayerNorm(8), nn.Linear(8, 4)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)) for _ in range(4))
+
+    def forward(self, x):
+        x = x + self.attention(x, x, x, need_weights=False)[0]
+        h = self.norm(x)
+        return x + self.experts[int(self.router(h).mean((0, 1)).argmax())](h)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "mitchell", "small_init", "fixup", "zero"])
+def test_experts_that_one_sample_does_not_use_have_unknown_roles(name):
+    model = nn.Sequential(nn.Linear(8, 8), *(nn.Sequential(Experts()) for _ in range(2)), nn.Linear(8, 3))
+    with pytest.raises(InitializationError, match=rf"^{name}: one sample does not use 1\.0\.experts\.\d\.0, "):
+        initialize(model, name, inputs=torch.zeros(2, 5, 8))
+    with pytest.raises(ArgumentError, match=r"^skipinit: one sample does not use 1\.0\.experts\.\d\.0, "):
+        rewrite(model, "skipinit", inputs=torch.zeros(2, 5, 8))
+
+
+def test_complex_weights_are_refused():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4, dtype=torch.complex64))
+    with pytest.raises(InitializationError, match=r"^kaiming: 1\.weight is complex, and its law is of real numbers$"):
+        initialize(model, "kaiming")
+
+
+def test_a_frozen_weight_has_no_multiplier():
+    model = nn.Sequential(nn.Linear(8, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 3))
+    model[4].weight.requires_grad_(False)
+    with pytest.raises(InitializationError, match=r"^mup: 4\.weight is frozen, so that its multiplier cannot"):
+        initialize(model, "mup", base_width=64, inputs=torch.zeros(2, 8))

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from initbench import InitbenchError, audit, create_model
 from initbench.cli.command_line import main
 from initbench.inspection.audit import audit_weights
 from initbench.inspection.source import ModelSource, model_source
+from initbench.inspection.watching import InitializerCalls
 
 
 class Heads(nn.Module):
@@ -210,3 +212,42 @@ def test_a_declared_law_is_held_to_one_percent(tmp_path):
             nn.init.normal_(layer.weight, std=math.sqrt(2 / 30))
         wrong += bool(audit(model, torch.zeros(1, 30), expect=file).findings)
     assert wrong <= 9
+
+
+def test_a_tensor_at_the_address_of_one_that_was_replaced_is_another():
+    def build():
+        calls.append(nn.Linear(64, 64))
+        calls.pop()  # its memory is free again
+        model = nn.Linear(64, 64)
+        model.weight = nn.Parameter(torch.eye(64))
+        return model
+
+    calls = []
+    for _ in range(20):
+        with InitializerCalls() as watched:
+            model = build()
+        assert watched.untouched(model) == {"bias"}
+
+
+def test_a_copied_layer_is_as_its_original():
+    def build():
+        nn.init.normal_(layer.linear1.weight)
+        return nn.TransformerEncoder(layer, 2)
+
+    with InitializerCalls() as calls:
+        layer = nn.TransformerEncoderLayer(16, 2, batch_first=True)
+        model = build()
+    names = {name for name, _ in model.named_parameters()}
+    assert names - calls.untouched(model) == {"layers.0.linear1.weight", "layers.1.linear1.weight"}
+
+
+class Small(nn.Linear):
+    def __init__(self):
+        super().__init__(20, 20)
+
+
+@pytest.mark.parametrize("model", [Small, partial(Small)])
+def test_a_class_or_a_function_is_built(model):
+    assert {row.untouched for row in audit(model).roles} == {1}
+    with pytest.raises(InitbenchError, match=r"^model must be a function that returns a new model, is int$"):
+        audit(3)

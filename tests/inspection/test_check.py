@@ -11,7 +11,7 @@ from torch import nn
 
 from initbench.cli.check import sparkline
 from initbench.cli.command_line import main
-from initbench.errors import InitbenchError, InitializationError
+from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.inputs import Inputs
 from initbench.inspection.check import check
 from initbench.inspection.source import model_source
@@ -205,7 +205,7 @@ def test_the_command_takes_arguments_of_initializers(monkeypatch, capsys):
         ("gaussian[stdd=1]", "stdd is an unknown key"),
         ("gaussian[std=-1]", "std must be"),
         ("gaussian[name=kaiming]", "name is an unknown key"),
-        ("gaussian[std=[]", "std=[: the value cannot be read"),
+        ("gaussian[std=[]", "std=[: not YAML: "),
     ],
 )
 def test_a_bad_argument_of_an_initializer_is_one_line(monkeypatch, capsys, given, message):
@@ -263,3 +263,23 @@ def test_tokens_of_a_source_need_no_inputs():
     assert found.inputs.vocabulary == 100
     assert found.model == "test_check:two_heads"
     assert TOKENS.vocabulary != 100
+
+
+def test_a_class_is_built_for_every_seed_and_a_model_cannot_be():
+    assert len(check(TwoHeads).rows[0].seeds) == 3
+    with pytest.raises(
+        InitbenchError, match=r"^test_check:MODEL is a model: name its class, or a function that builds"
+    ):
+        check("test_check:MODEL")
+
+
+MODEL = nn.Linear(4, 4)
+
+
+def test_a_wrong_description_of_inputs_is_refused_and_the_models_error_is_said():
+    with pytest.raises(
+        ArgumentError, match=r"^inputs must be an initbench\.Inputs, which describes one sample, is dict$"
+    ):
+        check(nn.Linear(4, 4), inputs={"x": torch.zeros(1, 4)})
+    with pytest.raises(InitializationError, match=r"it does not run on inputs of 8 \(.*shapes cannot be multiplied"):
+        check(nn.Sequential(nn.Linear(8, 16), nn.Linear(17, 2)))

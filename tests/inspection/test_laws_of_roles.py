@@ -141,3 +141,22 @@ def test_blocks_are_numbered_over_all_stages_and_their_branches_share_a_number()
     roles = roles_of(added_by_the_model, find_structure(added_by_the_model, torch.zeros(2, 3, 8, 8)))
     samples = samples_of([summarize(added_by_the_model.get_parameter(name), role) for name, role in roles.items()])
     assert [samples[f"branches.{number}.3.weight"].block for number in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("keys", "blocks"), [(2, 3), (1, 1)])
+def test_a_weight_of_queries_keys_and_values_is_in_thirds_only_if_all_are_as_wide(keys, blocks):
+    class SelfAttention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.proj = nn.Linear(16, 16 + 2 * 8 * keys, bias=False), nn.Linear(16, 16)
+
+        def forward(self, x):
+            q, k, v = (
+                part.unflatten(-1, (-1, 8)).transpose(1, 2) for part in self.qkv(x).split([16, 8 * keys, 8 * keys], -1)
+            )
+            heads = nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+            return x + self.proj(heads.transpose(1, 2).flatten(2))
+
+    model = SelfAttention()
+    role = roles_of(model, find_structure(model, torch.zeros(1, 4, 16)))["qkv.weight"]
+    assert (role.blocks, role.fan_out) == (blocks, model.qkv.out_features // blocks)

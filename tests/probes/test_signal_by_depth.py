@@ -189,3 +189,22 @@ def test_frozen_layers_and_attention_have_values_and_tokens_no_norm():
     found = measure(randomize(embedding), replace(IMAGES, inputs=Inputs((5,), 7)), batch_size=4)
     assert list(found["mean_square"]) == ["0", "2"]
     assert found["squared_norm_ratio"] == {"2": 1.0}
+
+
+@pytest.mark.parametrize("size", [4, 32])
+def test_squared_norms_are_of_samples_whatever_the_first_dimension(size):
+    """Positions come first in the middle layer; each sample has as many numbers there as at the other layers."""
+
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.middle, self.last = (nn.Linear(6, 6, bias=False) for _ in range(3))
+
+        def forward(self, x):
+            return self.last(self.middle(self.first(x).transpose(0, 1)).transpose(0, 1)).mean(1)
+
+    model = Turned()
+    for layer in model.children():
+        nn.init.eye_(layer.weight)
+    ratios = measure(model, replace(IMAGES, inputs=Inputs((5, 6)), outputs=6), batch_size=size)["squared_norm_ratio"]
+    assert ratios == pytest.approx({"first": 1.0, "middle": 1.0, "last": 1.0})

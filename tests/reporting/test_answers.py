@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, make_spec
-from reports import figure_of, results_of, sentences_of, table_of
+from reports import figure_of, knowing_chance, results_of, sentences_of, table_of
 from scipy import stats
 
 from initbench.reporting.questions.comparison import compare
@@ -118,6 +118,19 @@ def test_divergence_is_counted_by_workload():
     assert sentences_of(none) == ["Not one of 75 trials diverged."]
 
 
+def test_a_network_is_the_only_one_of_an_initializer_or_of_the_report():
+    def outcome(a, i, s):
+        return None if (a, i, s) == (0, 1, 0) else ordered(a, i, s)
+
+    one = world(outcome, FIVE[:2], DEPTHS[:1])
+    assert sentences_of(divergence(results_of(one))) == [
+        "delta_orthogonal diverges in 1 of 3 trials on the only network."
+    ]
+    assert sentences_of(divergence(results_of([*one, *world(ordered, FIVE[:1], DEPTHS[1:2])]))) == [
+        "delta_orthogonal diverges in 1 of 3 trials on the only network on which it has a result."
+    ]
+
+
 def test_what_did_not_run_everywhere_is_named_and_compared_on_the_workloads_that_it_has():
     """It is as good as kaiming on the two workloads that it has, which say nothing of the others."""
     records = world(ordered) + world(ordered, (METAINIT,), DEPTHS[:2])
@@ -219,5 +232,27 @@ def test_an_initializer_of_unknown_cost_is_not_said_to_have_run_nowhere():
     assert (found.facts.whole.workloads, found.facts.whole.treatments) == ([], ["xavier"])
     assert spent(found.facts.spent).unknown == ["xavier"]
     [remark] = found.remarks
-    assert "not every initializer ran with a cost that the records tell" in remark
-    assert remark.endswith(": xavier.")
+    assert remark.endswith(", because not every initializer ran everywhere with a recorded cost: xavier.")
+
+
+def test_a_network_on_which_nothing_trains_has_no_target():
+    records = [
+        curve(make_record(make_spec(own, PLAIN | {"depth": depth}, seed), error), [error], (0, 0))
+        for depth, error in ((10, 0.1), (16, 0.9))
+        for own in (METAINIT, KAIMING)
+        for seed in SEEDS
+    ]
+    assert "No target on plain-16: nothing trains there." in cost(results_of(knowing_chance(records))).remarks
+
+
+def test_one_step_is_no_steps():
+    records = []
+    for own, at, passes in ((METAINIT, 1, (1, 0)), (KAIMING, 2, (0, 0)), (XAVIER, 9, (1, 0))):
+        for seed in SEEDS:
+            made = make_record(make_spec(own, PLAIN, seed), 0.1 if own is not XAVIER else 0.3)
+            entry = {"step": at, "epoch": 1, "test_error": 0.1 if own is not XAVIER else 0.3}
+            spent_before = {"cost": {"forward": passes[0], "backward": passes[1]}}
+            records.append(replace(made, history=[entry], initialization=spent_before))
+    [figure] = cost(results_of(records)).figures
+    assert "metainit: 1 step, less than 1 of them before training" in figure.alt
+    assert "xavier: target not met, less than 1 step before training" in figure.alt

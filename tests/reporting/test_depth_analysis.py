@@ -67,6 +67,15 @@ def test_who_trains_how_deep_is_told_by_chance():
     )
 
 
+def test_what_is_better_than_guessing_but_far_from_the_best_does_not_train_at_that_depth():
+    """As the map counts it: 80.1 % is not half of the way from guessing, 90 %, to the best, 2.1 %."""
+    found = depth_of(
+        at_depths(KAIMING, {10: 0.020, 20: 0.022, 30: 0.801}),
+        at_depths(METAINIT, {10: 0.021, 20: 0.020, 30: 0.021}),
+    )
+    assert str(found.sentences[0]) == "On plain, metainit trains at every depth to 30, kaiming only to 20."
+
+
 @pytest.mark.parametrize(
     ("errors", "words"),
     [
@@ -106,7 +115,7 @@ def test_the_steepest_step_is_where_it_still_trains():
 def test_where_nothing_reaches_every_depth():
     found = depth_of(at_depths(KAIMING, {10: 0.1, 16: 0.9}), at_depths(DELTA_1, {10: 0.9, 16: 0.9}))
     assert str(found.sentences[0]) == (
-        "On plain, no initializer trains at every depth: the best reaches 10, delta_orthogonal fails at the smallest."
+        "On plain, no initializer trains at every depth: the best reaches 10, delta_orthogonal not even the smallest."
     )
     alone = depth_of(at_depths(KAIMING, {10: 0.1, 16: 0.9}))
     assert str(alone.sentences[0]) == "On plain, no initializer trains at every depth: the best reaches 10."

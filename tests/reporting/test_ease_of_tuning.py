@@ -50,6 +50,39 @@ def test_tries_ranges_and_edges_of_a_planted_cell():
     assert curve.loc[2, "value_median"] == pytest.approx(second, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        # Places of the good rates, of seven.
+        (range(7), [2, 3], "widest for a: at least 1000-fold; it is narrowest for b: 3.2-fold."),
+        (range(7), range(4, 7), "widest for a: at least 1000-fold; for b it is at least 10-fold."),
+        (range(1, 5), [6], "widest for a: 32-fold; for b it is a single rate or more."),
+        ([2, 3], [3, 4], "equally wide for a and b: 3.2-fold."),
+        (range(7), range(7), "equally wide for a and b: at least 1000-fold."),
+    ],
+)
+def test_a_range_that_reaches_an_edge_is_only_known_to_be_at_least_so_wide(first, second, words):
+    def outcome(at):
+        is_good = RATES.index(at.rate) in {"a": first, "b": second}[at.treatment]
+        return (0.1 if is_good else 0.5) + 0.001 * at.seed
+
+    text = sentences_of(tunability(tuned_results(tuned_records(outcome, ["net"], ["a", "b"]))))[0]
+    is_unsure = len(second) > 2 or 6 in second  # b is open, and may be wider than a
+    start = "Among the rates tried, the" if is_unsure else "The"
+    assert text == f"{start} range of good rates is {words}"
+
+
+def test_one_cell_has_a_range_that_is_no_widest_one():
+    def outcome(at):
+        return (0.1 if at.rate in RATES[2:4] else 0.5) + 0.001 * at.seed
+
+    texts = sentences_of(tunability(tuned_results(tuned_records(outcome, ["net"], ["a"]))))
+    assert "The range of good rates of a is 3.2-fold." in texts
+    assert "The best rate is neither the smallest nor the largest that was tried." in texts
+    two = sentences_of(tunability(tuned_results(tuned_records(outcome, ["net"], ["a", "b"]))))
+    assert "In none of 2 cells is the best rate the smallest or the largest that was tried." in two
+
+
 def test_tries_cost_their_training_and_their_initialization():
     results = tuned_results(tuned_records(flat, ["net"], ["plain", "tuner"]))
     first = tunability(results).facts.curves.query("tries == 1").set_index("treatment")["compute"]

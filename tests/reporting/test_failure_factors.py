@@ -44,6 +44,20 @@ def test_who_fails_on_a_part_of_a_level_is_not_said_to_fail_on_all_of_it():
     assert str(found) == "With norm post, kaiming and lsuv fail in part; with norm pre, none"
 
 
+def test_a_later_clause_has_its_own_verb_where_it_is_another():
+    """With norm pre, kaiming fails at one depth alone, which the verb of the first clause would deny."""
+    of_norms = [[f"norm {norm}", f"depth {depth}"] for norm in ("post", "pre", "batch", "none") for depth in (2, 8)]
+    failing = {
+        "zero": of_norms[:2],
+        "lsuv": of_norms[:2],
+        "kaiming": [["norm pre", "depth 8"], *of_norms[4:6]],
+    }
+    assert str(failures_by_factor(*facts(failing, of_norms), UNTRAINED)) == (
+        "With norm post, lsuv and zero do not train; with norm pre, kaiming fails in part; with norm batch, kaiming "
+        "does not train; with norm none, none"
+    )
+
+
 def test_where_all_levels_have_the_same_failures_or_a_factor_is_not_of_all_nothing_is_said():
     assert failures_by_factor(*facts({"kaiming": CROSSED}, CROSSED), UNTRAINED) is None
     assert failures_by_factor(*facts({"kaiming": [["norm post"]]}, [["norm post"], ["rate 3"]]), UNTRAINED) is None

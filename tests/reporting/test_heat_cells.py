@@ -198,6 +198,11 @@ def test_several_metrics_have_each_their_own_scale():
     assert (found.darkest, found.lightest) == ("best", "worst")
 
 
+@pytest.mark.parametrize(("other", "unit"), [([0.1], "%"), ([MEASURED], "")])
+def test_cells_that_were_only_measured_have_no_unit(other, unit):
+    assert mapped({"net1": {"a": [MEASURED]}, "net2": {"a": other}}).unit == unit
+
+
 @pytest.mark.parametrize(
     ("task", "value", "ends"),
     [

@@ -128,6 +128,22 @@ def test_a_curve_is_told_by_its_last_value():
     assert len(lines_of(figure.svg)) == 2
 
 
+def test_a_curve_keeps_its_signs():
+    """The eigenvalues of a Hessian may be negative."""
+    found = layers_of(measured(KAIMING, curve([1.0, -2.0])), measured(DELTA_1, curve([1.0, 2.0])))
+    assert (
+        str(found.sentences[0]) == "On plain-28, the last signal is −2.00 with kaiming and 2.00 with delta_orthogonal."
+    )
+    levels = found.facts.levels.set_index("treatment")
+    assert tuple(levels.loc["kaiming", ["typical", "smallest", "largest"]]) == (-2, -2, 1)
+    assert math.isnan(levels.loc["kaiming", "factor"])
+    both = layers_of(measured(KAIMING, curve([1.0, -2.0])), measured(DELTA_1, curve([1.0, -8.0])))
+    assert farthest(both.facts.levels) == ("plain[depth=28, width=1]", 4)
+    assert "is −8.00 with delta_orthogonal and −2.00 with kaiming" in str(both.sentences[0])
+    alone = layers_of(measured(KAIMING, curve([1.0, -2.0])))
+    assert str(alone.sentences[0]) == "On plain-28, the signal is between −2.00 and 1.00 with kaiming."
+
+
 def test_one_treatment_has_a_range():
     found = layers_of(measured(KAIMING, by_layer({"a.weight": 0.5, "b.weight": 0.25})))
     assert (

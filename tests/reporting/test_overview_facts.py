@@ -48,6 +48,30 @@ def test_a_clear_winner_over_many_networks_leads_by_ranks():
     assert compare(found.facts.results).facts.ranking.treatments == ["a", "b", "c", "d"]
 
 
+def test_a_network_that_is_not_ranked_takes_nothing_from_the_lead():
+    draw = noisy()
+    outcomes = networks(10, lambda _: {name: draw(0.1 + 0.1 * k) for k, name in enumerate("abc")})
+    before = of(outcomes).facts.lead
+    crashed = {"a": draw(0.1), "b": draw(0.2), "c": [FAILED] * 3}
+    found = of(outcomes | {"other": crashed})
+    assert found.facts.lead == before
+    assert said(found)[1].startswith("Over 10 networks, a ranks first, ahead of c by 2.0 ranks (")
+    # One that does not train on a network that is ranked is none to be ahead of.
+    found = of(outcomes | {"other": crashed | {"c": draw(0.9)}})
+    assert (found.facts.lead.loser, found.facts.lead.difference.n) == ("b", 11)
+
+
+def test_two_that_share_the_first_rank_share_the_lead():
+    draw = noisy()
+    found = of(networks(8, lambda i: {name: draw(0.1 + 0.1 * k) for k, name in enumerate("abcd" if i % 2 else "bacd")}))
+    lead = found.facts.lead
+    assert (lead.winner, lead.tied, lead.loser, lead.difference.value) == ("a", ("b",), "d", 2.5)
+    first, second = found.sentences[1], compare(found.facts.results).sentences[0]
+    assert first.text.startswith("Over 8 networks, a and b share the first rank, ahead of d by 2.5 ranks (")
+    assert second.text.startswith("a and b share the first rank over 8 networks, ahead of d by 2.50 ranks (")
+    assert first.bold == second.bold == ("a", "b")
+
+
 def test_a_clear_winner_on_two_networks_leads_where_its_seeds_say_so():
     draw = noisy()
     found = of(networks(2, lambda i: {"a": draw(0.1), "b": draw(0.3 + 0.15 * i), "c": draw(0.2)}))
@@ -132,6 +156,22 @@ def test_two_networks_are_too_few_and_a_diverged_trial_leaves_no_mean():
     assert text == (
         "Not known: which initializer is better over networks; there is no mean difference because trials diverged, "
         "and more networks would be needed."
+    )
+
+
+def test_what_is_too_few_has_a_unit():
+    draw = noisy(2)
+    text = of(networks(6, lambda i: {name: draw(0.1 + 0.05 * i) for name in "ab"})).sentences[-1].text
+    assert text.startswith("Not known: an order of the initializers over networks; 6 networks are too few, and ")
+
+
+def test_two_that_share_one_of_several_networks_need_more_seeds_or_networks():
+    draw = noisy(0)
+    found = of({"net0": {"a": draw(0.1), "b": draw(0.1)}, "net1": {"a": draw(0.1)}, "net2": {"b": draw(0.1)}})
+    assert (found.facts.unknown.what, found.facts.unknown.have) == ("shared", 1)
+    assert found.sentences[-1].text == (
+        "Not known: which initializer is better over networks; the two share only one network, and more seeds or "
+        "networks are needed."
     )
 
 

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledgers import BITS, ERROR, R_SQUARED
-from planted import FAILED, LANGUAGE, MEASURED, NO_CHANCE, REGRESSION, TEN_CLASSES, planted, results_of
+from planted import (
+    FAILED,
+    LANGUAGE,
+    MEASURED,
+    NO_CHANCE,
+    REGRESSION,
+    TEN_CLASSES,
+    planted,
+    results_of,
+    task_with_chance,
+)
 
 from initbench.comparing.names import Name, Names
 from initbench.reporting import overview
@@ -26,7 +36,7 @@ BROKEN = re.compile(r"  | [.;:]|\b(nan|inf)\b|\bNone\b(?! trains)|\{|\}")
 EQUALITY = re.compile(r"\b(equal|equally|identical|no difference|as good as|no better than the|none is ahead)\b")
 OPEN = re.compile(r"Not known: |There is only one |No two \w+ ran |Only one \w+ has a result, ")
 STATES = ["trained", "untrained", "diverged", "failed", "missing", "incompatible"]
-WHAT = ["order", "sizes", "workloads", "divergence", "metrics", "differences", "seeds", "nothing"]
+WHAT = ["order", "sizes", "workloads", "shared", "divergence", "metrics", "differences", "seeds", "nothing"]
 
 
 def check(sentences):
@@ -67,7 +77,8 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
                 value = math.inf if state == "diverged" else metric_of[place].oriented(generator.uniform())
                 chance = 0.9 if is_chance_known else math.nan
                 row = {"treatment": label, "workload": place, "outcome": value, "state": state, "chance": chance}
-                counts = dict.fromkeys(("trained", "trains"), 3.0 * (state == "trained"))
+                trained = 3.0 * (state == "trained") if is_chance_known else math.nan
+                counts = dict.fromkeys(("trained", "trains"), trained)
                 judged.append(row | counts | {"seeds": 3, "diverged": 3 * (state == "diverged")})
     columns = ["treatment", "workload", "outcome", "state", "chance", "trained", "trains", "seeds", "diverged"]
     frame = pd.DataFrame(judged, columns=columns)
@@ -256,3 +267,36 @@ def test_where_cells_differ_by_far_more_than_their_seeds_the_first_sentence_is_n
     assert not found.facts.lead.is_of_ranks
     texts = check(found.sentences)
     assert any(" beats " in text for text in texts)
+
+
+def first_of(outcomes, task=TEN_CLASSES):
+    return overview(results_of(planted(outcomes, task))).sentences[0].text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_values_of_two_initializers_are_in_the_order_of_their_names():
+    text = first_of({"mlp": {"alpha": [0.34, 0.34], "beta": [0.24, 0.24], "gamma": [0.9, 0.9]}})
+    assert re.search(r"Only beta and alpha train .* at both seeds: 24.0 % and 34.0 % test error\.$", text)
+    text = first_of(
+        {place: {"alpha": [0.34] * 3, "gamma": [0.9] * 3} for place in ("one", "two")}
+        | {"three": {"alpha": [0.24] * 3, "gamma": [0.9] * 3}}
+    )
+    assert text.endswith("at all 3 seeds: 24.0 to 34.0 % test error.")
+
+
+def test_nobody_trains_on_a_split_that_cannot_show_it():
+    """On six samples of two classes not even an error of 0 is below the 99 % band of guessing."""
+    few = task_with_chance(ERROR, 0.5, 0.5 / math.sqrt(6))
+    results = results_of(planted({"wrn": {"alpha": [0.5], "beta": [0.5]}}, few))
+    answer = overview(results)
+    assert answer.sentences[0].text == "The evaluated split is too small to tell training from guessing."
+    assert not any("train wrn" in sentence.text for sentence in answer.sentences)
+    assert [row.trains for row in answer.facts.map.rows] == ["–", "–"]
+
+
+def test_seeds_that_train_are_not_taken_for_seeds_that_fail():
+    outcomes = {"mlp": {"alpha": [0.1, 0.1, 0.1], "beta": [0.1, 0.9, 0.9], "gamma": [0.9, 0.9, 0.9]}}
+    texts = " ".join(sentence.text for sentence in overview(results_of(planted(outcomes))).sentences)
+    assert "(trained at 0 to 1 of 3 seeds)" in texts
+    outcomes["mlp"]["beta"][0] = 0.9
+    texts = " ".join(sentence.text for sentence in overview(results_of(planted(outcomes))).sentences)
+    assert "(0 of 3 seeds)" in texts

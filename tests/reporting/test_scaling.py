@@ -57,6 +57,12 @@ def test_verdicts_by_the_interval_and_the_tolerance():
     assert len(table_of(found, "scaling").frame) == 5
 
 
+def test_several_layers_that_nothing_moved_are_counted():
+    for others, words in (([], ""), (["b"], " (and 1 other)"), (["b", "c"], " (and 2 others)")):
+        laws = {"moved": 1.0, "a": None} | dict.fromkeys(others)
+        assert sentences_of(scaling(results_of(over_width(laws))))[1].startswith(f"On gpt with mup, a{words} does not")
+
+
 def test_networks_of_different_depths_are_compared_at_both_ends():
     records = []
     for depth in (2, 4, 8):

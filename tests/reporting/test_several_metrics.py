@@ -69,6 +69,23 @@ def test_what_is_said_of_one_metric_alone_names_it():
     assert not any("both" in text for text in said)
 
 
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        (world(LANGUAGE, bits, (10, 16)), "a run has lower bits per byte than a run of kaiming"),
+        (world(REGRESSION, r_squared, (10, 16)), "a run has higher R² than a run of kaiming"),
+    ],
+    ids=["bits per byte", "R²"],
+)
+def test_a_quantity_has_no_article(records, words):
+    assert words in table_of(compare(results_of(records)), "differences").note
+
+
+def test_the_pairing_is_a_source_of_variance_in_words():
+    [table] = variance(results_of(world(REGRESSION, r_squared, (10, 16)))).tables
+    assert "Pairing of initializer\nand network" in [column.heading for column in table.columns]
+
+
 def test_shares_of_the_variance_are_those_of_each_metric():
     found = variance(results_of(mixed()))
     assert {metric.name: split.shape for metric, split in found.facts} == dict.fromkeys(TITLES, (3, 5, 3))

@@ -50,7 +50,9 @@ def test_the_exponent_of_a_planted_law():
     rates = found.facts.optima.query("treatment == 'standard'").set_index("at")["value_median"]
     assert rates.to_dict() == pytest.approx({32: 0.03, 64: 0.015, 128: 0.0075}, rel=0.1)
     texts = sentences_of(found)
-    assert any("with mup, the best rate was not found to depend on the width: its exponent is" in t for t in texts)
+    # Every seed has the same exponent, so that there is no interval to judge it by.
+    undecided = "with mup, whether the best rate depends on the width is undecided: its exponent is +0.00, the same at "
+    assert any(f"{undecided}each of 3 seeds." in text for text in texts)
     assert any("with standard, the best rate falls as width to the power −0.98" in text for text in texts)
     assert len(found.figures) == 1
 
@@ -67,6 +69,43 @@ def test_the_first_screen_has_the_exponents_in_one_sentence():
     assert sentence not in overview(results).sentences  # which say what own rates change
     assert sentence in overview(tuned_results(without_other_protocols(every))).sentences
     assert main_transfer(tuned_results(records(lambda *_: 0.03, depths=(2, 4)))) is None
+
+
+def test_an_exponent_with_an_interval_around_0_was_not_found_to_differ():
+    of_seeds = [
+        record
+        for seed, exponent in enumerate((0.2, -0.2, 0.1))
+        for record in records(lambda _, width, b=exponent: 0.03 * (width / 32) ** b)
+        if record.spec["seed"] == seed
+    ]
+    found = transfer(tuned_results(of_seeds))
+    for sentence in found.sentences:
+        assert "the best rate was not found to depend on the width: its exponent is +0.0" in str(sentence)
+        assert not sentence.is_open
+
+
+@pytest.mark.parametrize(("seeds", "words"), [(2, "from 2 seeds"), (1, "from 1 seed")])
+def test_an_exponent_from_too_few_seeds_is_undecided(seeds, words):
+    every = [record for record in records(lambda _, width: 0.03 * 32 / width) if record.spec["seed"] < seeds]
+    found = transfer(tuned_results(every))
+    for sentence in found.sentences:
+        assert "whether the best rate depends on the width is undecided: its exponent is −" in str(sentence)
+        assert str(sentence).endswith(f", {words}.")
+        assert sentence.is_open
+
+
+def test_without_a_seed_at_every_size_there_is_no_exponent():
+    """Each width of `mup` was run at a seed of its own."""
+    seed_of = {width: seed for seed, width in enumerate(HEADS)}
+    kept = [
+        record
+        for record in records(lambda *_: 0.03)
+        if record.spec["initializer"]["name"] == "standard"
+        or record.spec["seed"] == seed_of[record.spec["architecture"]["arguments"]["width"]]
+    ]
+    found = transfer(tuned_results(kept))
+    assert found.facts.exponents["treatment"].tolist() == ["standard"]
+    assert not any("with mup" in text for text in sentences_of(found))
 
 
 def test_an_optimum_at_the_edge_asks_for_more_rates():

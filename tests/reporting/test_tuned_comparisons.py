@@ -178,6 +178,28 @@ def test_who_trains_at_some_rates_alone_is_said_of_it_and_not_of_every_pair():
     assert not own["own_of_training"].any()
 
 
+def test_training_at_a_rate_is_that_of_the_map_and_more_than_being_better_than_guessing():
+    """At the recipe's rate `slow` is not half of the way from guessing to the best; `weak` nowhere is."""
+
+    def outcome(at):
+        if at.treatment == "weak":
+            return 0.9 + noise(at) if at.rate > 0.05 else 0.7 + noise(at)
+        return (0.7 if at.treatment == "slow" and at.rate > 0.05 else 0.1) + noise(at)
+
+    results = tuned_results(tuned_records(outcome, ["net"], ["plain", "slow", "weak"]))
+    texts = sentences_of(protocols(results), "net")
+    at = "at the shared rate and at its own rate, but not at the recipe’s rate."
+    assert f"slow trains {at}" in texts
+    assert f"weak is better than guessing {at}" in texts
+    assert not any("weak train" in text for text in texts)
+
+
+def test_verdicts_on_a_workload_are_said_to_be_corrected_and_not_to_hold_at_once(planted_family):
+    [remark] = protocols(planted_family).remarks
+    assert "corrected for all of its pairs by Holm’s procedure" in remark
+    assert "at once" not in remark
+
+
 def test_the_first_screen_says_who_trains_at_own_rates_alone():
     def outcome(at):
         if at.treatment == "shy" and at.rate > 0.05:

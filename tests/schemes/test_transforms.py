@@ -161,3 +161,34 @@ def test_the_initializer_of_weight_normalization_runs_beside_norms():
     assert block.conv1.parametrizations.weight.original0.flatten().tolist() == pytest.approx([1.0] * 32)
     assert block.conv2.parametrizations.weight.original0.flatten().tolist() == pytest.approx([1.0] * 32)
     assert block.norm1.weight.eq(1).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_bias_for_a_norm_without_parameters_is_of_the_models_type(dtype):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=False), nn.Flatten(), nn.Linear(144, 2)).to(
+        dtype
+    )
+    rewritten = initbench.remove_normalization(model)
+    assert {parameter.dtype for parameter in rewritten.parameters()} == {dtype}
+    assert rewritten(torch.zeros(2, 3, 8, 8, dtype=dtype)).dtype == dtype
+
+
+def test_transposed_convolutions_have_a_gain_per_output():
+    model = nn.Sequential(nn.ConvTranspose2d(4, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 2))
+    x = torch.randn(16, 4, 4, 4)
+    rewritten = initbench.rewrite(model, "weight_norm", inputs=x)
+    torch.testing.assert_close(rewritten(x), model(x))
+    weight = rewritten[0].parametrizations.weight
+    assert weight.original0.shape == (1, 8, 1, 1)
+    initbench.initialize(rewritten, "weight_norm", inputs=x)
+    assert weight.original0.flatten().tolist() == pytest.approx([1.0] * 8)  # √(2 · 4 / 8)
+    norms = rewritten[0].weight.transpose(0, 1).flatten(1).norm(dim=1)
+    torch.testing.assert_close(norms, weight.original0.flatten())
+    batches = [(x, torch.zeros(16, dtype=torch.int64))]
+    initbench.initialize(rewritten, "data_dependent_weight_norm", inputs=x, real_batches=batches, batch_size=16)
+    torch.testing.assert_close(rewritten[0](x).std((0, 2, 3), correction=0), torch.ones(8), rtol=1e-4, atol=0)
+    grouped = nn.Sequential(nn.ConvTranspose2d(4, 8, 3, groups=2), nn.Flatten(), nn.Linear(8 * 36, 2))
+    with pytest.raises(
+        ArgumentError, match=r"^weight_norm: 0 is a transposed convolution with groups, whose weight has"
+    ):
+        initbench.rewrite(grouped, "weight_norm", inputs=x)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from initbench import InitializationError, find_structure
+from initbench.models.state import preserved
 
 
 class Careless(nn.Module):
@@ -81,3 +82,35 @@ def test_a_model_runs_once():
 def test_what_is_found_is_the_same_each_time():
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
     assert find_structure(model, torch.zeros(1, 4)) == find_structure(model, torch.zeros(1, 4))
+
+
+class Merging(nn.Linear):
+    """A linear layer with a low-rank part that is merged into the weight in eval mode, as loralib's."""
+
+    def __init__(self, size):
+        super().__init__(size, size)
+        self.down, self.up = (nn.Parameter(torch.randn(shape)) for shape in ((2, size), (size, 2)))
+        self.merged = False
+
+    def train(self, mode=True):
+        super().train(mode)
+        if mode == self.merged:
+            self.weight.data += (-1 if mode else 1) * self.up @ self.down
+            self.merged = not mode
+        return self
+
+    def forward(self, x):
+        return super().forward(x) if self.merged else super().forward(x) + x @ self.down.T @ self.up.T
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_what_a_layer_merges_in_eval_mode_is_taken_apart_again(mode):
+    torch.manual_seed(0)
+    model, x = nn.Sequential(Merging(4), nn.ReLU(), Merging(4)).double().train(mode), torch.randn(3, 4).double()
+    weights, outputs = [layer.weight.detach().clone() for layer in (model[0], model[2])], model(x)
+    find_structure(model, x)
+    with preserved(model):
+        model.eval()(x)
+    assert [layer.merged for layer in (model[0], model[2])] == [not mode] * 2
+    torch.testing.assert_close([layer.weight.detach() for layer in (model[0], model[2])], weights)
+    torch.testing.assert_close(model(x), outputs)

@@ -18,7 +18,7 @@ from initbench.ledger import Ledger
 from initbench.registry import INITIALIZERS, PROBES, Initializer
 from initbench.suite.load import load_suite
 from initbench.suite.smoke import is_smoke, smoke, smoke_suite
-from suites import plan_of, planned
+from suites import BASE, plan_of, planned
 
 SUITE = """\
 name: colours
@@ -408,6 +408,15 @@ def test_plan_of(suite, tmp_path, capsys, monkeypatch):
     assert out.splitlines()[-1].endswith("its results mean nothing")
     assert "mean nothing" not in initbench_run(capsys, monkeypatch, "plan", "suite.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
+
+
+def test_the_plan_of_a_tuned_suite_tunes_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tuned = BASE | {"tune": {"recipe.lr": [0.01, 0.1]}}
+    Path("suite.yaml").write_text(json.dumps(tuned), encoding="utf-8")
+    assert "tune" in json.loads(initbench_run(capsys, monkeypatch, "plan", "suite.yaml", "--json"))
+    assert "tune" not in json.loads(initbench_run(capsys, monkeypatch, "plan", "suite.yaml", "--smoke", "--json"))
+    assert "tunes" not in initbench_run(capsys, monkeypatch, "plan", "suite.yaml", "--smoke")
 
 
 ABSENT = """\

@@ -93,3 +93,15 @@ def test_a_task_needs_one_primary_metric():
     for metrics in ((), (TASK.primary, TASK.primary)):
         with pytest.raises(InitbenchError, match="Odd"):
             type("Odd", (Task,), {"metrics": metrics})
+
+
+def test_one_output_and_the_outputs_of_a_language_model_are_refused():
+    with pytest.raises(
+        InitializationError, match=r"one output, for which the cross-entropy is always 0; for regression "
+    ):
+        TASK.check_outputs(torch.zeros(4, 1), 1)
+    with pytest.raises(
+        InitializationError, match=r"50, but the model has 16 outputs, of shape \(4, 16, 50\); a language"
+    ):
+        TASK.check_outputs(torch.zeros(4, 16, 50), 50)
+    TASK.check_outputs(torch.zeros(4, 2), 2)

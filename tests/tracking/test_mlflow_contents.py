@@ -55,6 +55,15 @@ def test_runs_on_several_datasets_have_names_of_their_own():
     assert "place" not in contents.tags(records[0], labels[0])
 
 
+def test_the_name_of_a_search_has_what_it_tries_of_the_recipe_and_of_the_initializer():
+    """The initializer has a learning rate of its own."""
+    record = make_record(initializer=metainit())
+    spec = record.spec | {"phase": "search", "recipe": record.spec["recipe"] | {"lr": 0.003}}
+    for keys, tried in ((["recipe.lr"], "lr=0.003"), (["recipe.lr", "initializer.lr"], "lr=0.003, lr=0.1")):
+        search = replace(record, spec=spec | {"tuned": keys})
+        assert contents.run_name(search, _labels(search)).endswith(f" · seed 0 · search {tried}")
+
+
 def test_an_architecture_without_depth_has_no_tag_for_it():
     record = make_record()
     arguments = {"pretrained": False}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +17,8 @@ from initbench.ledger import Ledger
 from initbench.reporting.manifest import recorded
 from initbench.tracking import contents, mlflow
 from initbench.tracking.contents import metrics
-from initbench.tracking.mlflow import MlflowTracker, sync
-from initbench.tracking.uri import default_tracking_uri
+from initbench.tracking.mlflow import MlflowTracker, connect, sync
+from initbench.tracking.uri import default_tracking_uri, sqlite_path
 
 
 def test_logging_twice_gives_one_run(store):
@@ -242,6 +244,26 @@ def test_the_store_of_a_folder_that_was_moved_is_refused(tmp_path):
     new = (tmp_path / "old").rename(tmp_path / "new")
     with pytest.raises(InitbenchError, match=r"new/mlflow.db was made in .*old/mlartifacts; delete it and run"):
         MlflowTracker(new, default_tracking_uri(new), "depth")
+
+
+def test_a_store_that_two_runs_need_at_once_is_made_once(tmp_path, monkeypatch):
+    made = []
+
+    class SlowlyMade:
+        def __init__(self, tracking_uri, registry_uri=None):
+            self.path = sqlite_path(tracking_uri)
+
+        def search_experiments(self, **_):
+            made.append(self.path)
+            time.sleep(0.2)
+            self.path.write_bytes(b"SQLite format 3\0")
+
+    monkeypatch.setattr("mlflow.MlflowClient", SlowlyMade)
+    with ThreadPoolExecutor() as threads:
+        clients = list(threads.map(connect, [default_tracking_uri(tmp_path)] * 3))
+    assert [client.path.name for client in clients] == ["mlflow.db"] * 3
+    assert len(made) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mlflow.db"]
 
 
 def test_a_curve_in_the_store_has_one_value_per_increasing_step(store):

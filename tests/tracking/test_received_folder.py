@@ -101,7 +101,8 @@ def test_a_link_in_the_place_of_the_artifacts_is_not_written_through(folder, pre
 
 
 def test_links_in_the_place_of_what_is_not_made_yet_are_replaced(folder, precious):
-    (folder / "mlflow.db.part").symlink_to(precious / "index.html")
+    for name in ("mlflow.db.part", "mlflow.db.part.lock"):
+        (folder / name).symlink_to(precious / "index.html")
     (folder / "mlflow.db").symlink_to(precious / "new")
     before = contents_of(precious)
     assert track(folder) == []

@@ -13,6 +13,7 @@ from sqlalchemy.engine import make_url
 
 from initbench.errors import InitbenchError
 from initbench.tracking.uri import (
+    StoreUnreachableError,
     check_tracking_uri,
     default_tracking_uri,
     resolve_tracking_uri,
@@ -150,6 +151,15 @@ def test_nobody_listening_is_told_at_once_and_without_the_password(scheme):
     assert time.monotonic() - begun < 5
     assert "secret" not in str(caught.value)
     assert "user:***@127.0.0.1" in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["my..host", f"{'a' * 64}.example"], ids=["empty label", "long label"])
+@pytest.mark.parametrize("scheme", ["http", "postgresql", "mysql+pymysql"])
+def test_a_name_that_no_host_can_have_does_not_answer(scheme, host):
+    with pytest.raises(StoreUnreachableError, match=r"does not answer \(.*label") as caught:
+        check_tracking_uri(f"{scheme}://user:secret@{host}/mlflow")
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_server_that_accepts_and_says_nothing_is_given_up_within_ten_seconds():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
 from initbench.suite.spec import ComponentSpec
 from initbench.tracking.mlflow import MlflowTracker, sync
-from initbench.tracking.server import serve
+from initbench.tracking.server import _experiment, _free_port, _terminated_cleanly, serve
 from initbench.tracking.uri import check_tracking_uri, default_tracking_uri
 
 
@@ -31,6 +32,64 @@ def test_there_is_nothing_to_show_before_the_first_run(tmp_path):
 def test_a_server_is_not_served_again(tmp_path, capsys):
     serve("http://me:secret@tracking.example/mlflow", tmp_path, 5000)
     assert capsys.readouterr().out == "MLflow is a server already: http://me:***@tracking.example/mlflow\n"
+
+
+def test_a_port_that_is_taken_gives_way_to_another_and_the_reason_is_known():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        wanted = taken.getsockname()[1]
+        port, problem = _free_port("127.0.0.1", wanted)
+    assert port != wanted
+    assert problem == "Address already in use"
+
+
+def test_a_port_that_the_system_refuses_gives_way_to_another_and_the_reason_is_known(monkeypatch):
+    bind = socket.socket.bind
+
+    def refuse(listener, address):
+        if address[1] == 80:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        bind(listener, address)
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    port, problem = _free_port("127.0.0.1", 80)
+    assert port not in {0, 80}
+    assert problem == "Permission denied"
+
+
+def test_a_port_that_is_free_is_taken_without_a_word():
+    port, problem = _free_port("127.0.0.1", 0)
+    assert port > 0
+    assert problem == ""
+
+
+def test_the_experiment_is_that_of_the_suite_even_if_its_folder_was_renamed(tmp_path):
+    Ledger(tmp_path / "renamed").write(make_record())
+    assert _experiment(tmp_path / "renamed") == "depth"
+    assert _experiment(tmp_path / "not run yet") == "not run yet"
+
+
+def test_the_experiment_of_records_of_another_version_is_called_like_their_folder(tmp_path):
+    trials = tmp_path / "older/trials"
+    trials.mkdir(parents=True)
+    (trials / "a.json").write_text('{"schema": 1, "id": "a"}')
+    assert _experiment(tmp_path / "older") == "older"
+
+
+def test_a_closed_terminal_that_is_ignored_stays_ignored():
+    """As `nohup initbench ui` ignores it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _terminated_cleanly():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            with pytest.raises(SystemExit) as stop:
+                os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.value.code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +151,7 @@ def test_it_takes_a_free_port_and_leaves_no_process_behind(folder, number):
         with _start(folder, wanted) as process:
             told, line = process.stdout.readline(), process.stdout.readline()
             port = int(line.split("127.0.0.1:")[1].split("/")[0])
-            assert told == f"port {wanted} is in use, {port} is used instead\n"
+            assert told == f"port {wanted}: Address already in use; {port} is used instead\n"
             check_tracking_uri(f"http://127.0.0.1:{port}")
             assert len(_processes(port)) >= 2
             process.send_signal(number)

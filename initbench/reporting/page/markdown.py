@@ -89,7 +89,8 @@ def _analysis(analysis: Answer, images: str | None, rows: int) -> Iterator[str]:
             yield f"**{escaped(subject)}**"
         yield _bullets(sentences)
     if len(groups) > _MOST_SUBJECTS:
-        yield f"{len(groups) - _MOST_SUBJECTS} more are in the page."
+        more = len(groups) - _MOST_SUBJECTS
+        yield f"{more} more {'are' if more > 1 else 'is'} on the page."
     if images is not None:
         for figure in analysis.main_figures:
             yield f"![{escaped(figure.alt)}]({quote(f'{images}/{figure.name}')}.svg)"

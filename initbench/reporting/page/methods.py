@@ -18,6 +18,7 @@ from initbench.reporting.sharing import distinct
 from initbench.reporting.terms import Terms
 from initbench.reporting.tune import RATE, Tune
 from initbench.statistics.intervals import MINIMUM_SEEDS
+from initbench.statistics.seed_variance import BLOCK_SEEDS
 
 _LONGEST_LIST = 12
 
@@ -73,7 +74,8 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
                 if ran
                 else []
             ),
-            f"{intervals}; intervals of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
+            f"{intervals}.",
+            *(_pairs(terms) if len(names) > 1 else []),
         ]
     if ranked:
         sentences.append(
@@ -102,6 +104,21 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
         f"{_versions(records, 'python')} and PyTorch {_versions(records, 'torch')}."
     )
     return " ".join(sentences)
+
+
+def _pairs(terms: Terms) -> list[str]:
+    several = f"{terms.treatment}s"
+    return [
+        (
+            f"Within a workload, pairs of {several} were compared by their paired differences over the seeds, "
+            f"corrected by Holm's procedure; each interval has the level of its pair's step and, up to {BLOCK_SEEDS} "
+            f"seeds, is the widest of those by the pair's own variance and by variances that {several} share."
+        ),
+        (
+            f"In tables, intervals of differences from the {terms.treatment} that ranks best hold for all pairs of "
+            f"{several} at once (Bonferroni)."
+        ),
+    ]
 
 
 def _tuned(tune: Tune, terms: Terms) -> list[str]:

@@ -35,14 +35,12 @@ def claims(results: Results | str | Path) -> Answer | None:
     verdicts = _verdicts(results)
     if not verdicts:
         return None
-    evidence = evidence_of(results)
     rows = []
     for verdict in verdicts:
         for refutes, criteria in ((False, verdict.criteria), (True, verdict.refutations)):
             for one in criteria:
-                metric = evidence.metric(one.criterion.measure)
-                criterion = "Refuted by: " * refutes + criterion_words(one.criterion, metric)
-                claim, measured = verdict.claim, measured_words(one, metric)
+                criterion = "Refuted by: " * refutes + criterion_words(one.criterion, one.metric)
+                claim, measured = verdict.claim, measured_words(one, one.metric)
                 rows.append((claim.id, claim.source, one.status, criterion, refutes, measured, one.n, claim.caution))
     note = (
         "A claim held if all of its criteria held, and did not hold if one did not; a claim that says what would "
@@ -50,7 +48,7 @@ def claims(results: Results | str | Path) -> Answer | None:
     )
     title, frame = "Every claim with its criteria", pd.DataFrame(rows, columns=_COLUMNS)
     table = table_of(results, "claims", title, frame, "claim source criterion status measured", note)
-    sentences = [overall_sentence(verdicts), *_sentences(verdicts, evidence)]
+    sentences = [overall_sentence(verdicts), *_sentences(verdicts)]
     remarks = [f"{one.claim.id}: {one.claim.caution}" for one in verdicts if one.claim.caution]
     return Answer("claims", "Do the claims hold?", sentences, [table], remarks=remarks, facts=verdicts)
 
@@ -82,7 +80,7 @@ def overall_sentence(verdicts: Sequence[ClaimVerdict]) -> Sentence:
     return say(f"Of {counted(len(verdicts), 'claim')}, {{first!b}}{rest}.", first=first)
 
 
-def _sentences(verdicts: Sequence[ClaimVerdict], evidence: Evidence) -> Iterator[Sentence]:
+def _sentences(verdicts: Sequence[ClaimVerdict]) -> Iterator[Sentence]:
     """Yield for each claim its status, then each criterion with what was measured."""
     for verdict in verdicts:
         claim = verdict.claim.claim
@@ -93,6 +91,6 @@ def _sentences(verdicts: Sequence[ClaimVerdict], evidence: Evidence) -> Iterator
             head = one.status.capitalize() if len(verdict.judged) > 1 else "Measured"
             if number >= len(verdict.criteria):
                 head = f"What would refute it: {one.status}"
-            measured = measured_words(one, evidence.metric(one.criterion.measure), _MOST_GROUPS)
+            measured = measured_words(one, one.metric, _MOST_GROUPS)
             if measured:
                 yield say(f"{head}: {{measured}}.", measured=measured, subject=claim, is_open=one.status == "undecided")

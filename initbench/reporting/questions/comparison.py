@@ -20,7 +20,7 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import LEAST_PROFILED, profile_panel
 from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.reporting.comparison_sentences import left_out_remark, needed_text, pair_over_workloads
-from initbench.reporting.lead import find_lead, lead_sentences
+from initbench.reporting.lead import find_lead, first_rank, lead_sentences
 from initbench.reporting.questions.workloads import workload_sentences
 from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.sentence import Sentence, say
@@ -239,11 +239,7 @@ def ranks_sentence(
         return say(
             f"{count} {treatment}s differ in rank over {over}, but no difference was found between any two of them."
         )
-    first, *tied = map(display, ranks.leaders)
-    who = say("{first!b} ranks first", first=first)
-    if tied:
-        also = say("{tied!b}", tied=tied[0]) if len(tied) == 1 else say(f"{len(tied)} others")
-        who = say("{first!b} and {also} share the first rank", first=first, also=also)
+    who = first_rank([display(label) for label in ranks.leaders])
     nearest = ranks.behind.iloc[0]
     size = plain_words(Estimate(nearest["difference"], nearest["low"], nearest["high"], n), unit="ranks")
     further = len(ranks.behind) - 1
@@ -295,7 +291,7 @@ def _differences_table(facts: Comparison, results: Results) -> Table:
     if (metric := terms.metric) is not None:
         unit = f" in {metric.difference_unit or metric.unit}" if metric.unit else ""
         note = (
-            f"Differences{unit}, and the probability that a run has a {metric.better} {metric.quantity} than a run "
+            f"Differences{unit}, and the probability that a run has {metric.better} {metric.quantity} than a run "
             f"of {best}; intervals are simultaneous 95 % intervals over the {noun}s. "
         )
         differences = "difference improvement"

@@ -101,13 +101,13 @@ def cost(results: Results | str | Path, *, target: float | None = None, workload
     sentences = [spent_sentence(spent(costs), treatment, names.treatment)]
     figures, remarks = _spending_figures(frame, facts, results)
     if without := [names.workload(str(label)) for label, value in facts.targets.items() if math.isnan(value)]:
-        remarks.append(f"There is no target if nothing trains: {', '.join(without)}.")
+        remarks.append(f"No target on {', '.join(without)}: nothing trains there.")
     if facts.is_over_workloads:
         sentences.append(_fastest_sentence(fastest(facts.whole.table), results))
         if len(facts.whole.table) >= LEAST_PROFILED:
             figures.append(_profile_figure(facts, target_note, sentences[-1], results))
         unknown = costs["initialization_steps"].isna().any()
-        left = left_out_remark(facts.whole, results, "ran with a cost that the records tell" if unknown else "ran")
+        left = left_out_remark(facts.whole, results, " with a recorded cost" if unknown else "")
         remarks += [left] if left else []
     tables = [table_of(results, "costs", title, frame, show, note)]
     return Answer("cost", "What does initialization cost?", sentences, tables, figures, remarks, facts)
@@ -251,8 +251,8 @@ def _spent_until(before: float, total: float) -> str:
     if math.isnan(before) or math.isnan(total):
         return "unknown"
     if math.isinf(total):
-        return "target not met" + (f", {steps(before)} steps before training" if before > 0 else "")
-    return f"{steps(total)} steps" + (f", {steps(before)} of them before training" if before > 0 else "")
+        return "target not met" + (f", {_step_words(steps(before))} before training" if before > 0 else "")
+    return _step_words(steps(total)) + (f", {steps(before)} of them before training" if before > 0 else "")
 
 
 def _profile_figure(facts: Cost, target_note: str, sentence: Sentence, results: Results) -> Figure:

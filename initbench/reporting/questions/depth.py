@@ -17,6 +17,7 @@ from initbench.reporting.questions.line_figures import Kind, drawn, line_figures
 from initbench.reporting.results import Results, as_results, once
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.tables import table_of
+from initbench.statistics.cells import all_train
 from initbench.statistics.depth import DEPTH, depth_curves, reached_depths
 
 _MOST_SENTENCES = 3  # on as many families
@@ -67,7 +68,7 @@ def _facts(results: Results) -> Depth:
     if not len(depths):
         return Depth(depths, depths)
     depth_of = results.trials.drop_duplicates("workload").set_index("workload")[DEPTH]
-    trained = results.cells[results.cells["state"] == "trained"]
+    trained = results.cells[all_train(results.cells)]  # as the map counts them
     cells = {
         (families[row["workload"]], row["treatment"], depth_of[row["workload"]]) for row in trained.to_dict("records")
     }
@@ -102,7 +103,7 @@ def _reach(family: str, rows: pd.DataFrame, results: Results) -> Sentence:
         return say(text, family=family, everywhere=named(everywhere), least=least)
     text = f"On {{family!b}}, no {treatment} trains at every depth: the best reaches {deepest:g}"
     if reached != deepest:
-        text += ", {least!b} " + ("fails at the smallest" if math.isnan(reached) else f"only {reached:g}")
+        text += ", {least!b} " + ("not even the smallest" if math.isnan(reached) else f"only {reached:g}")
     return say(f"{text}.", family=family, least=least)
 
 

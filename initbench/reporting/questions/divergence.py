@@ -48,9 +48,10 @@ def _sentences(rates: pd.DataFrame, results: Results) -> list[Sentence]:
         return [say(f"Not one of {trials} trials diverged." if trials > 1 else "The trial did not diverge.")]
     often = rates[rates["trials_diverged"] > 0].sort_values(["rate", "trials_diverged"], ascending=False, kind="stable")
     noun, sentences = results.names.noun, []
+    only = f"on the only {noun}" + " on which it has a result" * (len(results.metric_of) > 1)
     for row in often.to_dict("records"):
         name, n = results.names.treatment(row["treatment"]), row["workloads"]
-        on = f"in {row['trials_diverged']} of {counted(row['trials'], 'trial')} on the only {noun}"
+        on = f"in {row['trials_diverged']} of {counted(row['trials'], 'trial')} {only}"
         if n > 1:
             rate = Estimate(row["rate"], row["rate_low"], row["rate_high"], n)
             on = f"on {round(rate.value * n)} of {n} {noun}s at one seed or more, {share_words(rate)}"

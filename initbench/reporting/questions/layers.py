@@ -43,9 +43,9 @@ class Layers(NamedTuple):
 
     Attributes:
         profiles: as from `measurements.profiles`.
-        levels: one row for each probe, workload and treatment: ``typical``, ``smallest`` and ``largest`` size of the
-            layers' medians over seeds, their number ``layers`` and ``factor``, the largest over the smallest
-            (`measurements.level`, which says which layers count).
+        levels: one row for each probe, workload and treatment: ``typical``, ``smallest`` and ``largest`` of the layers'
+            medians over seeds, their number ``layers`` and ``factor``, the largest over the smallest
+            (`measurements.level`, which says which layers count, and that those of layers have no sign).
     """
 
     profiles: pd.DataFrame
@@ -83,8 +83,8 @@ def layers(results: Results | str | Path, *, probe: str = "", workload: str = ""
         rows.append(dict(zip(_CELL, cell, strict=True)) | sizes._asdict() | {"factor": sizes.factor})
     facts = Layers(profiles, pd.DataFrame(rows))
     note = (
-        "Sizes of medians over seeds; of the weights alone if the names of the layers identify them. Typical: the "
-        "median of the layers, or the last value of a curve."
+        "Medians over seeds, of layers without their signs; of the weights alone if the names of the layers identify "
+        "them. Typical: the median of the layers, or the last value of a curve."
     )
     show = "probe workload treatment layers typical smallest largest factor"
     every = measurement_tables(results.by_id, results.trials)
@@ -110,14 +110,14 @@ def _distance_table(results: Results, profiles: pd.DataFrame, reference: str) ->
 def farthest(levels: pd.DataFrame) -> tuple[str, float]:
     """Return the workload on which the typical values of two treatments lie farthest apart, and by which factor.
 
-    The factor is +∞ if one of them is 0, and 1 if there is one treatment, or all are equal.
+    The factor is +∞ if one of them is 0 or their signs differ, and 1 if there is one treatment, or all are equal.
 
     Args:
         levels: rows of one probe with a finite value each.
     """
     typical = levels.groupby("workload", sort=False)["typical"].agg(["min", "max"])
     factors = [
-        1.0 if high == low else high / low if low > 0 else math.inf
+        1.0 if high == low else high / low if low > 0 else low / high if high < 0 else math.inf
         for low, high in zip(typical["min"], typical["max"], strict=True)
     ]
     first = max(range(len(factors)), key=factors.__getitem__)

@@ -74,7 +74,7 @@ def line_figures(
         frame: as `lines.line_panel` takes it, for all labels.
         column: of the labels.
         titles: label → display text, for the labels to draw.
-        kind: of figure; its horizontal axis is never logarithmic.
+        kind: of figure; its horizontal axis can be logarithmic only over depth, whatever `log` says.
         results: of the report.
         beside: the rows of all figures that share the vertical axis; by default all rows of `frame`.
     """

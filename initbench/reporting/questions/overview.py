@@ -48,9 +48,10 @@ class Unknown:
     Attributes:
         what: ``order`` if there are too few workloads to find a difference of one rank; ``sizes`` if the differences
             over workloads are too small, ``workloads`` if there are too few for an interval, ``divergence``
-            if they have no mean because trials diverged; ``metrics`` if two treatments ran on workloads of several
-            metrics; ``differences`` on the only workload; ``seeds`` if there are too few for any interval; ``nothing``
-            if no two treatments can be compared.
+            if they have no mean because trials diverged; ``shared`` if two treatments have only one of several
+            workloads in common; ``metrics`` if two treatments ran on workloads of several metrics; ``differences`` on
+            the only workload; ``seeds`` if there are too few for any interval; ``nothing`` if no two treatments can be
+            compared.
         have: how many workloads, seeds or (``nothing``) treatments there are.
         needed: how many would be needed; None if unknown or more than 10,000.
     """
@@ -113,9 +114,9 @@ class Overview:
 
     @property
     def knows_chance(self) -> bool:
-        """Whether the chance level of every cell is known, and so who trains."""
+        """Whether it is known of every cell if it is better than chance, and so who trains."""
         judged = self.results.judged
-        return bool(len(judged)) and bool(judged["chance"].notna().all())
+        return bool(len(judged)) and bool(judged["trained"].notna().all())
 
 
 def overview(results: Results | str | Path) -> Answer:
@@ -183,19 +184,26 @@ def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead
             else Unknown("sizes", ranks.workloads, ranks.needed)
         )
     if workloads >= 2 and len(ranks.mean_ranks) == 2:
-        if results.terms.metric is None:
-            return Unknown("metrics", ranks.workloads)
-        one, other = map(str, ranks.mean_ranks.index)
-        paired = compare_paired(results.trials, one, other)
-        if paired.is_told:
-            return None
-        if paired.workloads and not paired.has_mean:
-            return Unknown("divergence", paired.workloads)
-        if paired.workloads < MINIMUM_SEEDS and not paired.is_over_seeds:
-            return Unknown("workloads", paired.workloads, MINIMUM_SEEDS)
-        return Unknown("sizes", paired.workloads, paired.needed)
+        return _unknown_of_two(results, ranks)
     is_open = any(cell.mark == "unresolved" for cell in cells.cells)
     return Unknown("differences", workloads) if workloads == 1 and is_open else None
+
+
+def _unknown_of_two(results: Results, ranks: RankComparison) -> Unknown | None:
+    """Return why it is unknown which of two treatments is better over several workloads; None if it is known."""
+    if results.terms.metric is None:
+        return Unknown("metrics", ranks.workloads)
+    one, other = map(str, ranks.mean_ranks.index)
+    paired = compare_paired(results.trials, one, other)
+    if paired.is_told:
+        return None
+    if paired.workloads and not paired.has_mean:
+        return Unknown("divergence", paired.workloads)
+    if paired.is_over_seeds:
+        return Unknown("shared", paired.workloads)
+    if paired.workloads < MINIMUM_SEEDS:
+        return Unknown("workloads", paired.workloads, MINIMUM_SEEDS)
+    return Unknown("sizes", paired.workloads, paired.needed)
 
 
 def overview_sentences(facts: Overview) -> list[Sentence]:
@@ -276,7 +284,7 @@ def _trains(facts: Overview) -> list[Sentence]:
     """Return who trains on every workload, if the chance levels tell."""
     results, total = facts.results, len(facts.map.rows)
     if not facts.knows_chance:
-        return []
+        return _too_few_samples(results)
     if total == 1:
         return _alone(facts)
     everywhere = facts.everywhere
@@ -293,11 +301,21 @@ def _trains(facts: Overview) -> list[Sentence]:
     return [say(text, who=who, where=all_workloads(results), values=_values(results, everywhere))]
 
 
+def _too_few_samples(results: Results) -> list[Sentence]:
+    """Say so if chance is known, but too uncertain for any outcome to be better."""
+    judged = results.judged
+    if not len(judged) or judged["chance"].isna().any():
+        return []
+    return [say("The evaluated split is too small to tell training from guessing.")]
+
+
 def _at_every_seed(results: Results) -> str:
     """Return ``at all 3 seeds``; empty if there is only one."""
     seeds = set(results.judged["seeds"].astype(int))
     if seeds == {1}:
         return ""
+    if seeds == {2}:
+        return " at both seeds"
     return f" at all {seeds.pop()} seeds" if len(seeds) == 1 else " at every seed"
 
 
@@ -350,14 +368,19 @@ def _alone(facts: Overview) -> list[Sentence]:
 
 
 def _values(results: Results, labels: Sequence[str]) -> str:
-    """Return ``: 97.5 % and 96.4 % test accuracy``, or a range; empty if there are several metrics."""
+    """Return ``: 97.5 % and 96.4 % test accuracy``, in the labels' order, or a range; empty for several metrics."""
     metric, judged = results.terms.metric, results.judged
-    outcomes = judged[judged["treatment"].isin(labels)]["outcome"]
-    if metric is None or not len(outcomes):
+    if metric is None:
         return ""
-    values = [metric.oriented(value) for value in outcomes]
-    texts = list(dict.fromkeys(metric.beside_title.brief(value) for value in values))
-    return f": {named(texts)} {metric.title}" if len(texts) <= 2 else f": {outcome_words(values, metric)}"
+    of_label = [judged[judged["treatment"] == label]["outcome"] for label in labels]
+    values = [metric.oriented(value) for outcomes in of_label for value in outcomes]
+    if not values:
+        return ""
+    texts = [metric.beside_title.brief(value) for value in values]
+    if len(set(texts)) == 1:
+        return f": {texts[0]} {metric.title}"
+    is_one_each = len(of_label) == 2 and all(len(outcomes) == 1 for outcomes in of_label)
+    return f": {named(texts)} {metric.title}" if is_one_each else f": {outcome_words(values, metric)}"
 
 
 def _cost(facts: Overview) -> list[Sentence]:
@@ -376,24 +399,23 @@ def _unknown_sentences(facts: Overview) -> list[Sentence]:
     if unknown is None:
         return []
     one, noun, needed = results.terms.treatment, results.names.noun, needed_text(unknown.needed)
-    are_few = f"{unknown.have} {'is' if unknown.have == 1 else 'are'} too few"
+    are_few = "is too few" if unknown.have == 1 else "are too few"
+    which = f"which {one} is better over {noun}s"
     if unknown.what == "nothing":
         alone = f"Only one {one} has a result" if len(facts.map.rows) > 1 else f"There is only one {one}"
         text = f"{alone if unknown.have == 1 else f'No two {one}s ran on the same {noun}'}, so nothing is compared."
     else:
-        seeds = f"{counted(unknown.have, 'seed')} {'is' if unknown.have == 1 else 'are'} too few"
-        text = (
-            "Not known: "
-            + {
-                "seeds": f"whether any difference exceeds chance ({seeds}; at least {unknown.needed} are needed).",
-                "metrics": f"which {one} is better over {noun}s, because their metrics differ.",
-                "differences": "which of those with an open mark are worse than the best; more seeds may tell.",
-                "order": f"an order over {noun}s; {are_few}, and {needed} to find a difference of one rank.",
-                "sizes": f"an order of the {one}s; {are_few}, and {needed}.",
-                "workloads": f"which {one} is better over {noun}s; {counted(unknown.have, noun)} are too few, "
-                f"and at least {unknown.needed} are needed.",
-                "divergence": f"which {one} is better over {noun}s; there is no mean difference because trials "
-                f"diverged, and more {noun}s would be needed.",
-            }[unknown.what]
-        )
+        text = {
+            "seeds": f"whether any difference exceeds chance ({counted(unknown.have, 'seed')} {are_few}; at least "
+            f"{unknown.needed} are needed).",
+            "metrics": f"{which}, because their metrics differ.",
+            "differences": "which of those with an open mark are worse than the best; more seeds may tell.",
+            "order": f"an order over {noun}s; {unknown.have} {are_few}, and {needed} to find a difference of one rank.",
+            "sizes": f"an order of the {one}s over {noun}s; {counted(unknown.have, noun)} {are_few}, and {needed}.",
+            "workloads": f"{which}; {counted(unknown.have, noun)} {are_few}, and at least {unknown.needed} are needed.",
+            "shared": f"{which}; the two share only one {noun}, and more seeds or {noun}s are needed.",
+            "divergence": f"{which}; there is no mean difference because trials diverged, and more {noun}s would be "
+            "needed.",
+        }[unknown.what]
+        text = f"Not known: {text}"
     return [say(text, is_open=True)]

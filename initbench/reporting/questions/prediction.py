@@ -193,9 +193,8 @@ def predicts(result: ProbeResult, pvalue: float, tested: int, terms: Terms) -> S
     few, needed = counted(test.treatments, terms.treatment), needed_text(test.needed(tested))
     text = f"{few} do not show whether {{probe}} predicts the {{outcome}}; {needed}."
     if is_reverse:
-        text = (
-            f"{_WENT_WITH} (ρ = {typeset(_RHO.format(test.statistic))}), {_REVERSE}; {few} cannot confirm it, {needed}."
-        )
+        size = typeset(_RHO.format(test.statistic))
+        text = f"{_WENT_WITH} (ρ = {size}), {_REVERSE}; {few} cannot confirm it, and {needed}."
     return _open(result, text, outcome=terms.outcome, change=_change(test.statistic, terms))
 
 
@@ -222,7 +221,7 @@ def _expected(result: ProbeResult, terms: Terms) -> int:
 def _change(rho: float, terms: Terms) -> str:
     if terms.metric is None:
         return f"a {'worse' if rho > 0 else 'better'} outcome"
-    return f"a {'higher' if rho > 0 else 'lower'} {terms.outcome}"
+    return f"{'higher' if rho > 0 else 'lower'} {terms.outcome}"
 
 
 def costs(result: ProbeResult, metric: Metric, terms: Terms, noun: str) -> Sentence | Untested:
@@ -298,8 +297,10 @@ def agrees(result: ProbeResult, terms: Terms, noun: str) -> Sentence | Untested:
     if agreement.n < MINIMUM_SEEDS:
         return Untested(what, (noun,))
     several = counted(agreement.n, noun)
-    why = f"{several} do not show it; more would" if agreement.has_interval else f"ρ is the same on each of {several}"
-    return _open(result, f"{capitalized(what)} is unknown: {why}.")
+    if agreement.has_interval:
+        return _open(result, f"{capitalized(what)} is unknown: {several} do not show it; more would.")
+    rho = f"ρ = {plain_words(agreement, _RHO)} on each of {several}, so without an interval"
+    return _open(result, f"From seed to seed, the orders of the {treatment}s by {{probe}} correlate with {rho}.")
 
 
 def _told(result: ProbeResult, text: str, *, is_open: bool = False, **fields: str) -> Sentence:

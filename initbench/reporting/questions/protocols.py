@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import counted, listed, natural
@@ -18,10 +19,13 @@ from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.tables import table_of
 from initbench.reporting.trials import MAIN_FIRST
 from initbench.reporting.tune import Tune
-from initbench.statistics.cells import cells, complete, table
+from initbench.statistics.cells import all_train, cells, complete, table
 from initbench.statistics.ranks import compare_ranks
 from initbench.statistics.seed_variance import suite_variances
 from initbench.statistics.verdicts import verdicts_over_workloads, verdicts_side_by_side, workload_verdicts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Row = Mapping[Hashable, Any]
 _TOGETHER = 2  # treatments that one sentence says the same one beats
@@ -58,8 +62,8 @@ def protocols(results: Results | str | Path) -> Answer | None:
         table_of(results, "verdicts", "Every verdict", facts.verdicts),
     ]
     remark = (
-        f"A verdict is on a pair of {treatment}s on one {noun}, by the intervals that hold for all of its pairs at "
-        "once; if only one of the two trains, that is the verdict. Mean ranks alone are no verdict."
+        f"A verdict is on a pair of {treatment}s on one {noun}, corrected for all of its pairs by Holm’s procedure; if "
+        "only one of the two is better than guessing, that is the verdict. Mean ranks alone are no verdict."
     )
     question = f"What do {tune.noun}s of their own change?"
     return Answer("protocols", question, list(_sentences(facts, results, tune)), tables, remarks=[remark], facts=facts)
@@ -155,9 +159,10 @@ def _example(facts: Protocols, changed: Sequence[Row], reference: str, results: 
         return _flip(first, [second], better, results, tune, where(row))
     for row in changed:
         for treatment in (row["first"], row["second"]):
-            does = {p: does for p, does in _trains(facts, row["workload"])[treatment].items() if p in sides}
-            if len(set(does.values())) > 1:
-                return _trains_at([treatment], does, results, tune, where(row))
+            for verbs, doing in _learning(facts, row["workload"]):
+                does = {p: does for p, does in doing[treatment].items() if p in sides}
+                if len(set(does.values())) > 1:
+                    return _does_at([treatment], does, results, tune, verbs, where(row))
     return None
 
 
@@ -198,7 +203,7 @@ def _flips(facts: Protocols, workload: str, results: Results, tune: Tune, where:
     alike: dict[tuple[str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
     for row in facts.verdicts[facts.verdicts["workload"] == workload].to_dict("records"):
         first, second, better = _oriented(row, list(facts.cells))
-        # That a treatment trains under one protocol alone is said once (`_training`), not for each pair.
+        # That a treatment learns under one protocol alone is said once (`_training`), not for each pair.
         if len(set(better.values())) > 1 and not any(row[f"{p}_of_training"] for p in better):
             alike[first, tuple(better.items())].append(second)
     for (first, sides), seconds in alike.items():
@@ -228,30 +233,55 @@ def _flip(
     return say("; ".join(parts) + ".", first=names[0], seconds=listed(names[1:]), where=where, subject=about)
 
 
-def _trains(facts: Protocols, workload: str) -> dict[str, dict[str, bool]]:
-    """Return for each treatment on a workload whether it trains, by protocol."""
-    trains: dict[str, dict[str, bool]] = defaultdict(dict)
-    for protocol, group in facts.cells.items():
-        here = group[(group["workload"] == workload) & group["outcome"].notna()]
-        for treatment, state in zip(here["treatment"], here["state"], strict=True):
-            trains[treatment][protocol] = state == "trained"
-    return trains
+def _is_better_than_guessing(cells: pd.DataFrame) -> NDArray[np.bool_]:
+    return (cells["state"] == "trained").to_numpy()
+
+
+Verbs = tuple[str, str]
+"""Of one treatment, and of several."""
+# At every seed, as in the map; by the median, as most of the verdicts of training.
+_LEARNING: list[tuple[Verbs, Callable[[pd.DataFrame], NDArray[np.bool_]]]] = [
+    (("trains", "train"), all_train),
+    (("is better than guessing", "are better than guessing"), _is_better_than_guessing),
+]
+
+
+def _learning(facts: Protocols, workload: str) -> Iterator[tuple[Verbs, dict[str, dict[str, bool]]]]:
+    """Yield whether each treatment on a workload trains, then whether it is better than guessing, by protocol."""
+    for verbs, judge in _LEARNING:
+        does: dict[str, dict[str, bool]] = defaultdict(dict)
+        for protocol, group in facts.cells.items():
+            here = group[(group["workload"] == workload) & group["outcome"].notna()]
+            for treatment, flag in zip(here["treatment"], judge(here).tolist(), strict=True):
+                does[treatment][protocol] = flag
+        yield verbs, does
 
 
 def _training(facts: Protocols, workload: str, results: Results, tune: Tune) -> Iterator[Sentence]:
-    alike: dict[tuple[tuple[str, bool], ...], list[str]] = defaultdict(list)
-    for treatment, does in _trains(facts, workload).items():
-        if len(set(does.values())) > 1:
-            alike[tuple(does.items())].append(treatment)
-    for sides, who in alike.items():
-        yield _trains_at(who, dict(sides), results, tune, about=results.names.workload(workload))
+    """Yield who trains under some protocols alone, then who of the others is better than guessing under some alone."""
+    said: set[str] = set()
+    for verbs, doing in _learning(facts, workload):
+        alike: dict[tuple[tuple[str, bool], ...], list[str]] = defaultdict(list)
+        for treatment, does in doing.items():
+            if len(set(does.values())) > 1 and treatment not in said:
+                alike[tuple(does.items())].append(treatment)
+                said.add(treatment)
+        for sides, who in alike.items():
+            yield _does_at(who, dict(sides), results, tune, verbs, about=results.names.workload(workload))
 
 
-def _trains_at(
-    who: Sequence[str], does: Mapping[str, bool], results: Results, tune: Tune, where: str = "", about: str = ""
+def _does_at(
+    who: Sequence[str],
+    does: Mapping[str, bool],
+    results: Results,
+    tune: Tune,
+    verbs: Verbs,
+    where: str = "",
+    about: str = "",
 ) -> Sentence:
     """Return ``kaiming trains at its own rate, but not at the shared rate``."""
     one, names = len(who) == 1, named([results.names.treatment(label) for label in who])
     some, others = (tune.at(*(p for p in tune.protocols if does.get(p) is side), one=one) for side in (True, False))
-    text = f"{'{who!b} trains' if one else '{who} train'}{{where}} {some}, but not {others.replace(' and ', ' nor ')}."
+    subject, verb = ("{who!b}", verbs[0]) if one else ("{who}", verbs[1])
+    text = f"{subject} {verb}{{where}} {some}, but not {others.replace(' and ', ' nor ')}."
     return say(text, who=names, where=where, subject=about)

@@ -40,8 +40,8 @@ def published(results: Results | str | Path) -> Answer | None:
     if not papers:
         return None
     rows = [_row(paper, value, results) for paper in papers for value in paper.numbers]
-    known = sum(not math.isnan(row["measured"]) for row in rows)
-    verb = "has" if len(rows) == 1 else "have"
+    known = sum(row["seeds"] > 0 for row in rows)
+    verb = "has" if 1 in {known, len(rows)} else "have"
     sentences = [say(f"{known} of {counted(len(rows), 'published number')} {verb} a measured counterpart.")]
     for paper in papers:
         text = "The conditions are not the paper’s: {differs}" if paper.differs else "The conditions are the paper’s."
@@ -68,6 +68,8 @@ def _row(paper: Published, value: PublishedValue, results: Results) -> dict[str,
     except InitbenchError as error:
         groups, lacks = [], str(error)
     measured = mean_estimate(groups[0].sides[0] if groups else [])
+    if groups and (diverged := len(groups[0].diverged[0])):
+        lacks = f"{diverged} of {counted(measured.n, 'trial')} diverged, so there is no mean"
     difference = math.nan if paper.differs else measured.value - value.value
     metric = evidence.metric(value.measure)
     return {

@@ -169,7 +169,7 @@ def _sentences(facts: pd.DataFrame, results: Results) -> Iterator[Sentence]:
                 exponent=_exponent(row, "change"),
             )
         if unmoved := [str(row["layer"]) for row in rows if row["change_verdict"] == "is 0"]:
-            others = f" (and {len(unmoved) - 1} others)" if len(unmoved) > 1 else ""
+            others = f" (and {counted(len(unmoved) - 1, 'other')})" if len(unmoved) > 1 else ""
             text = f"On {{family!b}} with {{name!b}}, {{layer}}{others} {NOT_MOVED}."
             yield say(text, is_open=True, family=family, name=name, layer=unmoved[0])
         if starts := [row for row in rows if row["activation_verdict"] in _CHANGES]:

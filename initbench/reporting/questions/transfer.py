@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from initbench.comparing.formatting import counted
 from initbench.comparing.names import short_names
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
@@ -22,7 +23,7 @@ from initbench.reporting.sentence import Sentence, joined, say
 from initbench.reporting.sized_networks import SizedNetwork, sized_networks
 from initbench.reporting.sizes import plain_words
 from initbench.reporting.tables import table_of
-from initbench.statistics.intervals import Estimate
+from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
 from initbench.statistics.optima import Optimum, optimum, transfer_exponent
 from initbench.statistics.rates import best_at_rates
 
@@ -140,6 +141,8 @@ def _exponents(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
         return
     # A seed that diverges at every rate of one size has no exponent.
     seeds = [seed for seed in rows["each"].iloc[0] if all(seed in each for each in optima.values())]
+    if not seeds:
+        return
     exponent = transfer_exponent({size: [each[seed] for seed in seeds] for size, each in optima.items()})
     edges = {one.edge for each in optima.values() for one in each.values()} - {""}
     yield {
@@ -157,8 +160,12 @@ def _sentences(exponents: pd.DataFrame, results: Results) -> Iterator[Sentence]:
         exponent = _estimate(row)
         if verb := {1: "grows", -1: "falls"}.get(exponent.side()):
             text = f"the best rate {verb} as {size} to the power {{exponent}}"
-        else:
+        elif exponent.has_interval:
             text = f"the best rate was not found to depend on the {size}: its exponent is {{exponent}}"
+        else:
+            at = "the same at each of" if exponent.n >= MINIMUM_SEEDS else "from"
+            text = f"whether the best rate depends on the {size} is undecided: its exponent is {{exponent}}, "
+            text += f"{at} {counted(exponent.n, 'seed')}"
         if row["at_edge"]:
             wider = {"smallest": "smaller", "largest": "larger"}.get(row["edges"], "smaller and larger")
             text += f"; but in {row['at_edge']} of {row['searches']} searches it is the {row['edges']} rate tried"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from initbench.comparing.formatting import capitalized, counted
+from initbench.comparing.formatting import capitalized
 from initbench.comparing.metrics import outcome_metrics
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
@@ -123,9 +123,11 @@ def _sentences(facts: Tunability, results: Results) -> Iterator[Sentence]:
     names = results.names
     yield from _widest(facts, results)
     yield from _one_try(facts, results)
-    if facts.tune.has_rate and not facts.edges:
-        cells = counted(len(facts.chosen), "cell")
-        yield say(f"In none of {cells} is the best rate the smallest or the largest that was tried.")
+    if facts.tune.has_rate and facts.chosen and not facts.edges:
+        text = "The best rate is neither the smallest nor the largest that was tried."
+        if len(facts.chosen) > 1:
+            text = f"In none of {len(facts.chosen)} cells is the best rate the smallest or the largest that was tried."
+        yield say(text)
     for workload in facts.metrics:
         about = names.workload(workload)
         for end in ("smallest", "largest"):
@@ -154,18 +156,31 @@ def _widest(facts: Tunability, results: Results) -> Iterator[Sentence]:
     if not shared:
         return
     means = {name: math.exp(np.mean([math.log(ranges[w].factor) for w in shared])) for name, ranges in spans.items()}
-    widest, *others = sorted(means, key=lambda name: -means[name])
     over = f" over {results.names.workloads_of(len(shared))}" if len(facts.metrics) > 1 else ""
-    at_least = "at least " if any(spans[widest][workload].is_open for workload in shared) else ""
-    sentence = say(
-        f"The range of good rates is widest for {{widest!b}}: {at_least}{fold(means[widest])}-fold{over}",
-        widest=results.names.treatment(widest),
-    )
-    if others:
-        least = means[others[-1]]
-        how = f"{fold(least)}-fold" if least > 1 else "a single rate"
-        sentence += say(f"; it is narrowest for {{narrowest}}: {how}", narrowest=results.names.treatment(others[-1]))
-    yield sentence + say(".")
+    is_open = {name for name, ranges in spans.items() if any(ranges[workload].is_open for workload in shared)}
+
+    def having(factor: float) -> list[str]:
+        return [name for name in means if fold(means[name]) == fold(factor)]
+
+    def size(who: Sequence[str]) -> str:
+        factor, least = means[who[0]], bool(is_open & set(who))
+        if factor == 1:
+            return "a single rate" + " or more" * least
+        return "at least " * least + f"{fold(factor)}-fold"
+
+    widest, narrowest = having(max(means.values())), having(min(means.values()))
+    # An open range may be wider than was seen, and so wider than any other.
+    others = is_open - set(widest if len(widest) == 1 else ())
+    start = "Among the rates tried, the" if others else "The"
+    shown = [named([results.names.treatment(name) for name in who]) for who in (widest, narrowest)]
+    if len(means) == 1:
+        yield say(f"{start} range of good rates of {{who!b}} is {size(widest)}{over}.", who=shown[0])
+    elif len(widest) == len(means):
+        yield say(f"{start} range of good rates is equally wide for {{who}}: {size(widest)}{over}.", who=shown[0])
+    else:
+        least = "it is narrowest for {least}:" if not is_open & set(narrowest) else "for {least} it is"
+        text = f"{start} range of good rates is widest for {{most!b}}: {size(widest)}{over}; {least} {size(narrowest)}."
+        yield say(text, most=shown[0], least=shown[1])
 
 
 def _one_try(facts: Tunability, results: Results) -> Iterator[Sentence]:

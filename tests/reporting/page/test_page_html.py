@@ -176,6 +176,17 @@ def test_a_dense_map_shows_numbers_alone_and_keeps_the_rest_for_who_asks():
             assert node.attributes["title"] == cell.title
 
 
+def test_a_dense_map_has_a_dash_for_what_was_only_measured():
+    columns = [HeatColumn(Name(f"n{i}"), f"n{i}") for i in range(40)]
+    cells = [HeatCell("trained", "2.5\N{NO-BREAK SPACE}%"), *[HeatCell("measured", "not trained")] * 39]
+    page = read(**with_map(HeatMap([HeatRow(Name("a"), "a", cells)], columns, "test error")))
+    shown = page.all("table", class_="heat-map")[0]
+    assert words(shown.all("th")[0]) == "test error (%)"
+    assert [words(node) for node in shown.all("td", class_="cell")] == ["2.5", *["–not trained"] * 39]
+    legend = [words(item) for item in page.all("ul", class_="legend")[0].all("li")]
+    assert legend == ["–not trained: measured at initialization"]
+
+
 def test_colours_follow_the_levels():
     made = heat_map()
     shown = read(**with_map(made)).all("td", class_="cell")

@@ -100,8 +100,13 @@ def test_a_large_report_fits_into_a_comment():
     made = contents(overview=OverviewView(SENTENCES, large(40, 30, "x" * 70)), analyses=many)
     text = render_markdown(made)
     assert len(text) <= MOST_CHARACTERS
-    assert "more are in the page." in text
+    assert "more are on the page." in text
     assert text.count("rows in t.csv") == 12
+
+
+def test_one_subject_more_is_said_to_be_on_the_page():
+    said = [bolded("It trains.", subject=f"net{i}") for i in range(13)]
+    assert "1 more is on the page." in render_markdown(contents(analyses=[answer("a", said=said)]))
 
 
 def test_without_a_map_there_is_none():

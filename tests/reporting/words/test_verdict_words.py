@@ -89,6 +89,20 @@ def test_what_would_tell_two_apart():
     assert "3 seeds" in pair_on_workload("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3]), ERROR).text
 
 
+def test_a_difference_that_is_the_same_everywhere_has_its_size_and_no_interval():
+    same = paired_estimate([0.3, 0.4, 0.5], [0.1, 0.2, 0.3])
+    assert not same.has_interval
+    found = pair_on_workload("a", "b", same, ERROR)
+    assert found.text == "b is better than a by 20.00 points at each of 3 seeds, so without an interval."
+    assert found.is_open
+    outcome = np.full((4, 2, 3), 0.1) + np.arange(2)[:, None] / 4
+    found = pair_over_workloads("b", "a", compare_paired(frame(outcome), "i1", "i0"), ERROR, "network")
+    assert found.text == "a is better than b by 25.00 points on each of 4 networks, so without an interval."
+    assert found.is_open
+    equal = pair_over_workloads("b", "a", compare_paired(frame(outcome[:, :1].repeat(2, 1)), "i1", "i0"), ERROR)
+    assert equal.text.startswith("No difference was found between b and a over 4 workloads; ")
+
+
 def test_where_trials_diverged_it_is_the_probability_of_the_better_one():
     outcome = np.full((8, 2, 3), 0.1) + np.arange(2)[:, None] / 10
     outcome[0, :, 0] = outcome[1, 1, 1] = inf
