@@ -206,7 +206,7 @@ class Trains(Criterion):
 
     Held if the measure is at most `at_most` at the share `held_at` of the seeds; refuted if the trial is at chance at
     the share `refuted_at` of the seeds or more. A diverged trial counts as at chance, and a trial at chance does not
-    train. A measure of which higher values are better is not judged: it needs a lower bound (`Within`).
+    train. If higher values are better, nothing is judged: such a measure needs a lower bound (`Within`).
     """
 
     judge: Literal["trains"]

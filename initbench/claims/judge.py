@@ -102,7 +102,7 @@ def _groups(criterion: Criterion, evidence: Evidence) -> list[Group]:
     sides = list(criterion.selectors.values())
     groups = evidence.groups(sides, criterion.measure, criterion.each, criterion.protocol, criterion.best_over)
     if isinstance(criterion, Trains) and any(group.sign < 0 for group in groups):
-        raise InitbenchError("at_most needs a measure of which lower values are better; use within, with at_least")
+        raise InitbenchError("at_most is for measures where lower is better; use within, with at_least")
     return groups
 
 
@@ -156,7 +156,10 @@ def _(criterion: Ordering, group: Group) -> GroupVerdict:
     with np.errstate(invalid="ignore"):
         enough = (differences > criterion.by) & (higher >= criterion.factor * lower)
     opposed = differences < 0 if criterion.by == 0 and criterion.factor == 1 else ~enough
-    return _by_seeds(criterion, enough, opposed, differences, "difference")
+    if criterion.factor == 1 or criterion.by:
+        return _by_seeds(criterion, enough, opposed, differences, "difference")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _by_seeds(criterion, enough, opposed, higher / lower, "factor")
 
 
 @judge.register(Lead)

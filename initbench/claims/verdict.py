@@ -50,7 +50,7 @@ class CriterionVerdict:
 
     It is held if it is in all groups, or in as many as it asks for; it did not hold if this number is out of reach; it
     is not run if it has no trial. `lacks` says why it is undecided for a reason other than its numbers. `metric` is
-    that of the judged trials; None if they are judged by something else, or groups have different ones.
+    what the trials are judged by; None for a probe, or if groups have different metrics.
     """
 
     criterion: Criterion

@@ -63,7 +63,7 @@ def diff(
     from initbench.inspection import diff as comparison
 
     kinds = kinds_of(fail_on, comparison.KINDS)
-    first = _fingerprint(a, with_a, inputs, seeds)
+    first = _fingerprint(a, with_a, "--with-a", inputs, seeds)
     if save is not None:
         from initbench.inspection.fingerprint import write_fingerprint
 
@@ -71,7 +71,7 @@ def diff(
         say(f"{save}: {len(first.tensors)} tensors, {first.seeds} seeds", to_stderr=True)
     if b is None:
         return
-    difference = comparison.diff(first, _fingerprint(b, with_b, inputs, seeds), false_alarms=false_alarms)
+    difference = comparison.diff(first, _fingerprint(b, with_b, "--with-b", inputs, seeds), false_alarms=false_alarms)
     write_page(html, f"{a} against {b}", difference)
     if as_json:
         print_json(difference.to_json())
@@ -81,13 +81,13 @@ def diff(
         raise typer.Exit(1)
 
 
-def _fingerprint(side: str, arguments: list[str] | None, inputs: Inputs | None, seeds: int) -> Fingerprint:
+def _fingerprint(side: str, arguments: list[str] | None, option: str, inputs: Inputs | None, seeds: int) -> Fingerprint:
     from initbench.inspection.fingerprint import fingerprint, read_fingerprint
     from initbench.inspection.source import model_source
 
     if side.endswith(".json"):
         if arguments:
-            raise InitbenchError(f"{side}: is a fingerprint, to which --with-a and --with-b do not apply")
+            raise InitbenchError(f"{side}: is a fingerprint, to which {option} does not apply")
         return read_fingerprint(side)
-    source = model_source(side, arguments_of(arguments), inputs=inputs)
+    source = model_source(side, arguments_of(arguments, option), inputs=inputs)
     return fingerprint(source, seeds=seeds, inputs=inputs)

@@ -34,7 +34,7 @@ def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]
 
 
 def _refuse_unused_layers(context: InitializationContext) -> None:
-    """Refuse a model of which one sample does not use all experts: the others would get another law than those used."""
+    """Refuse a model whose experts one sample does not all use, because the unused ones would get another law."""
     unused = context.structure.unused_in_blocks(context.model)
     if unused is not None:
         raise InitializationError(f"{context.record.initializer}: {unused_in_words(unused)}")

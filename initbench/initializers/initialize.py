@@ -106,9 +106,9 @@ def initialize(
         torch.inference_mode(False),  # a tuner needs gradients even if the caller has switched them off
         torch.enable_grad(),
         float32_products(),
+        _parameters_kept(model, name),
         preserved(model),
         forked_rng(model, seed, "initializer"),
-        _parameters_kept(model, name),
     ):
         context.run(name, apply, model)
         _note_untouched(model, record)
@@ -150,7 +150,9 @@ def _parameters_kept(model: nn.Module, initializer: str) -> Iterator[None]:
 
 def _check_frozen(frozen: Mapping[str, Tensor], values: Mapping[int, Tensor], initializer: str) -> None:
     for name, parameter in frozen.items():
-        if not torch.allclose(parameter, values[id(parameter)], rtol=0, atol=0, equal_nan=True):
+        # Bytes, because NaNs differ from themselves, and types of quantized weights cannot be compared.
+        now, before = (tensor.detach().reshape(-1).view(torch.uint8) for tensor in (parameter, values[id(parameter)]))
+        if not torch.equal(now, before):
             raise InitializationError(f"{initializer}: {name} is frozen and was changed")
 
 

@@ -201,11 +201,15 @@ class _Refinement:
             return
         weight = self._weights[attention.query[0]]
         role = self._roles[weight]
-        inputs, outputs = role.shape[:2] if role.transposed else role.shape[1::-1]
+        outputs = role.shape[1] if role.transposed else role.shape[0]
         # With fewer keys than queries the parts are no thirds; if a weight is stored (inputs, outputs), its thirds are
         # no blocks of rows.
-        if outputs == 3 * inputs:
+        if all(outputs == 3 * self._inputs(name) for name in attention.output) and outputs % 3 == 0:
             self._change(weight, role="attention", fan_out=outputs // 3, blocks=1 if role.transposed else 3)
+
+    def _inputs(self, layer: str) -> int:
+        role = self._roles[self._weights[layer]]
+        return role.shape[0] if role.transposed else role.shape[1]
 
     def _mark_end(self, branch: ResidualBranch) -> None:
         for name in branch.gates:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,7 @@ class ModelSource:
     Attributes:
         name: as the user wrote it, such as ``timm/resnet18`` or ``package.module:function``.
         construct: returns a new model. A function with a required argument, or one called ``seed``, gets the seed;
-            torch's global generators, too, are seeded before each call.
+            torch's global generators, too, are seeded before each call. A class gets the seed by this name alone.
         inputs: one sample of its inputs; None if only the model itself can tell.
         weights: a file with a state dict that every built model gets.
         outputs: number of classes, or of tokens; None if unknown.
@@ -70,6 +70,13 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
 
 def _call_with_seed(function: Callable[..., nn.Module], seed: int) -> nn.Module:
     arguments = _parameters(function)
+    if inspect.isclass(function):
+        several = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        for name, one in arguments.items():
+            if one.default is one.empty and one.kind not in several and name != "seed":
+                raise ArgumentError(f"needs {name}: give a function that builds it", function.__name__)
+        build = cast("Callable[..., nn.Module]", function)
+        return build(seed=seed) if "seed" in arguments else build()
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
     if any(one.default is one.empty and one.kind in positional for one in arguments.values()):
         return function(seed)

@@ -40,8 +40,10 @@ class InitializerCalls(TorchFunctionMode):
         keywords = kwargs or {}
         result = func(*args, **keywords)
         name = getattr(func, "__name__", "")
-        if name == "clone" and torch.is_tensor(result) and result.device.type != "meta":  # a layer is copied
-            self._by_default[_storage(result)] = self._by_default.get(_storage(args[0]), False)
+        if name == "clone":  # a layer is copied
+            original = args[0] if args else keywords["input"]
+            if original.layout is torch.strided and original.device.type != "meta":
+                self._by_default[_storage(result)] = self._by_default.get(_storage(original), False)
         writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__") and name != "requires_grad_")
         written = args[0] if args else keywords.get("tensor")  # torch.nn.init passes its tensor by this name
         if writes and torch.is_tensor(written) and written.device.type != "meta" and not is_lazy(written):

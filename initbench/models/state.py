@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parameter import is_lazy
 
 from initbench.errors import InitializationError
 from initbench.models import random_state
@@ -27,8 +28,9 @@ def preserved(model: nn.Module) -> Iterator[None]:
     """Restore at the end, even after an exception, everything in a model except its parameters' values.
 
     This includes the training mode of every module, every buffer (running statistics of BatchNorm), `requires_grad`,
-    and the gradients, which are None inside. Values that modules cache from their parameters in eval mode are discarded
-    before each pass of the model and at the end (see `forgetful`).
+    and the gradients, which are None inside. Weights that a module changes with its mode, as LoRA layers that merge,
+    are restored exactly. Values that modules cache from their parameters in eval mode are discarded before each pass of
+    the model and at the end (see `forgetful`).
 
     Args:
         model: any module.
@@ -37,18 +39,25 @@ def preserved(model: nn.Module) -> Iterator[None]:
     buffers = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
     values = {id(buffer): buffer.detach().clone() for _, named_buffers in buffers for buffer in named_buffers.values()}
     parameters = [(parameter, parameter.requires_grad, parameter.grad) for parameter in model.parameters()]
+    changing = [module for module in model.modules() if type(module).train is not nn.Module.train]
+    weights = {
+        p: p.detach().clone() for module in changing for p in module.parameters() if not (is_lazy(p) or p.is_meta)
+    }
     for parameter, _, _ in parameters:
         parameter.grad = None
     try:
         with forgetful(model):
             yield
     finally:
-        for module, mode in modes:  # outer modules first; some change their weights, as LoRA layers that merge
-            if type(module).train is not nn.Module.train:
+        for module, mode in modes:  # outer modules first
+            if module in changing:
                 module.train(mode)
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():
+            for parameter, value in weights.items():
+                if _is_rounding(parameter, value):
+                    parameter.copy_(value)
             for module, named_buffers in buffers:
                 for name, buffer in named_buffers.items():
                     buffer.copy_(values[id(buffer)])
@@ -56,6 +65,14 @@ def preserved(model: nn.Module) -> Iterator[None]:
         for parameter, requires_grad, grad in parameters:
             parameter.requires_grad_(requires_grad)
             parameter.grad = grad
+
+
+def _is_rounding(value: Tensor, before: Tensor) -> bool:
+    """Return whether a tensor has changed by no more than what adding and subtracting another one leaves."""
+    if not value.is_floating_point() or value.dtype.itemsize < 2 or not value.numel():
+        return False
+    largest = before.abs().nan_to_num().max()
+    return bool(((value - before).abs().nan_to_num() <= 64 * torch.finfo(value.dtype).eps * largest).all())
 
 
 @contextmanager

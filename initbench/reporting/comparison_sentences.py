@@ -28,7 +28,7 @@ def pair_on_workload(
         text = "{first} and {second} have no mean difference because a trial diverged; compare their medians."
     elif difference.side():
         return _beats(first, second, difference, metric)
-    elif _is_same_everywhere(difference):
+    elif is_same_everywhere(difference):
         return _is_better(first, second, difference, metric, f" at each of {difference.n} seeds")
     else:
         enough = _enough(difference, needed, "seed", " seeds")
@@ -56,7 +56,7 @@ def pair_over_workloads(
         if comparison.has_mean:
             return _beats(first, second, comparison.judged, metric, where)
         return _likelier(first, second, comparison, where, measured)
-    if comparison.has_mean and not comparison.is_over_seeds and _is_same_everywhere(comparison.judged):
+    if comparison.has_mean and not comparison.is_over_seeds and is_same_everywhere(comparison.judged):
         return _is_better(first, second, comparison.judged, metric, f" on each of {n} {noun}s")
     no_difference = f"No difference was found between {{first}} and {{second}}{where}{{measured}}"
     if n == 0:
@@ -99,7 +99,7 @@ def _beats(first: str, second: str, difference: Estimate, metric: Metric, where:
     return say(f"{{first!b}} beats {{second}}{where} by {{size}}.", first=first, second=second, size=size)
 
 
-def _is_same_everywhere(difference: Estimate) -> bool:
+def is_same_everywhere(difference: Estimate) -> bool:
     """Return whether a difference has no interval because it is the same, and not 0, for each of enough values."""
     return difference.n >= MINIMUM_SEEDS and difference.value != 0 and not difference.has_interval
 
@@ -107,7 +107,7 @@ def _is_same_everywhere(difference: Estimate) -> bool:
 def _is_better(first: str, second: str, difference: Estimate, metric: Metric, where: str) -> Sentence:
     """Return who is better by the same difference everywhere, which no interval can judge."""
     first, second, size = _better_first(first, second, difference, metric)
-    text = f"{{first}} is better than {{second}} by {{size}}{where}, so without an interval."
+    text = f"{{first}} is better than {{second}} by {{size}}{where}; an interval needs values that differ."
     return say(text, first=first, second=second, size=size, is_open=True)
 
 

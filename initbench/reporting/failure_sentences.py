@@ -204,11 +204,11 @@ def failures_by_factor(results: Results, heat_map: HeatMap, verbs: Verbs) -> Sen
     if not ways:
         return None
     clauses: list[Sentence] = []
-    said = None  # whether the last verb was that of a whole level
+    said = None  # whether the last verb was about a whole level
     for level, who in sorted(min(ways, key=_unexplained).items(), key=lambda item: -len(item[1])):
         text = f"{'with' if clauses else 'With'} {{level}}, {{names}}"
         is_whole = all(share == 1 for share in who.values())
-        if who and is_whole is not said:  # a clause without a verb has that of the clause before
+        if who and is_whole is not said:  # a clause without a verb takes the previous one
             several, one = (verbs.several, verbs.one) if is_whole else (verbs.several_in_part, verbs.one_in_part)
             text, said = f"{text} {one if len(who) == 1 else several}", is_whole
         clauses.append(say(text, level=level, names=_treatments(results, list(who)) if who else "none"))

@@ -44,7 +44,7 @@ def find_lead(results: Results, ranks: RankComparison) -> Lead | None:
     Over workloads three treatments or more are compared by ranks, two by their mean difference if they share a metric.
     On workloads the best is compared with others that train at all seeds, by `Results.suite_verdicts`. The largest
     difference is named, or if there are several metrics the one that is largest in units of its interval. The interval
-    is that of the workload's section: it has the level of its step of Holm's procedure over the pairs of that workload.
+    has the level of its step in Holm's procedure over the pairs of its workload, as in the section on that workload.
 
     Args:
         results: of a report.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -289,7 +289,9 @@ def _checked(stated: Any, model: nn.Module) -> Structure:
     absent = sorted((names | set(stated.heads)) - there)
     if absent:
         raise InitializationError(f"{kind}.initbench_structure names {absent[0]}, which {kind} does not have")
-    return stated
+    used = {name for layer in stated.layers for name in (layer.name, layer.weight)}
+    unused = tuple(name for name in stated.unused if used.isdisjoint({name, name.rpartition(".")[0]}))
+    return replace(stated, unused=unused)
 
 
 def _tied(model: nn.Module) -> tuple[tuple[str, ...], ...]:

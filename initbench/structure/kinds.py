@@ -36,7 +36,8 @@ def is_linear_inputs_first(module: nn.Module) -> bool:
 def output_dimension(layer: nn.Module) -> int | None:
     """Return the dimension of a layer's weight that has one index per output; None if there is none."""
     if isinstance(layer, _ConvNd) and layer.transposed:
-        return 1 if layer.groups == 1 else None
+        is_depthwise = layer.in_channels == layer.out_channels == layer.groups
+        return 1 if layer.groups == 1 else 0 if is_depthwise else None
     return 1 if is_linear_inputs_first(layer) else 0
 
 

@@ -36,7 +36,7 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
 
     MLflow answers only to names that it knows (localhost and private addresses); for others see its
     ``MLFLOW_SERVER_ALLOWED_HOSTS``. If the store is a server, its address is printed and nothing is started. If the
-    port is in use, another free one is taken and reported; 0 means any free port.
+    port cannot be used, another one is taken and reported; 0 means any free port.
     """
     if is_server(uri):
         _say(f"MLflow is a server already: {shown_uri(uri)}")

@@ -165,7 +165,7 @@ def test_an_upper_bound_says_nothing_of_training_if_higher_is_better():
     found = judged(cell("a", [0.3] * 5, task=REGRESSION), judge="trains", of=A, at_most=0.45)
     assert (found.status, found.lacks) == (
         "undecided",
-        "at_most needs a measure of which lower values are better; use within, with at_least",
+        "at_most is for measures where lower is better; use within, with at_least",
     )
 
 

@@ -428,3 +428,8 @@ def test_a_measurement_at_initialization_is_no_matter_of_divergence():
     records = [trial("metainit", seed, outcome=None, quotient=0.5) for seed in range(3)]
     fields = {"judge": "within", "of": A, "measure": "probe.gradient_quotient", "at_most": 1.0}
     assert measured(records, fields, 3) == "0.500, 3 of 3 seeds"
+
+
+def test_a_factor_is_measured_as_a_ratio():
+    found = judge(criterion(**ORDERING, factor=5.0), group([1.0, 2.0, 4.0], [6.0, 10.0, 24.0]))
+    assert (found.form, found.estimate.value) == ("factor", pytest.approx(17 / 3))

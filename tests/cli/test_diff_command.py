@@ -69,7 +69,10 @@ def test_a_saved_fingerprint_stands_for_its_model(run, tmp_path):
         ([SMALL, SMALL, "--seeds", "1"], "greater than or equal to 2"),
         ([SMALL, SMALL, "--false-alarms", "2"], "false_alarms must be below 1, got 2.0"),
         ([SMALL, SMALL, "--input", "3,8,8"], "mat1 and mat2"),
-        ([SMALL, "other.json", "--with-b", "width=3"], "other.json: is a fingerprint, to which --with-a and --with-b"),
+        (
+            [SMALL, "other.json", "--with-b", "width=3"],
+            "other.json: is a fingerprint, to which --with-b does not apply",
+        ),
     ],
 )
 def test_bad_requests_are_one_line(run, arguments, message):
@@ -91,7 +94,7 @@ def test_bad_requests_are_one_line(run, arguments, message):
 def test_a_value_that_cannot_be_read_is_one_line(run, value, message):
     code, out, error = run(SMALL, SMALL, "--with-b", f"width={value}")
     assert (code, out) == (2, "")
-    assert error.startswith("initbench: --with width=")
+    assert error.startswith("initbench: --with-b width=")
     assert message in error
     assert error.count("\n") == 1
 

@@ -17,6 +17,7 @@ import pytest
 from test_executors import FAULTS, PLUGIN, SUITE, initbench, start
 
 from initbench import plugins
+from initbench.execution import trial_process
 from initbench.execution.executor import Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST
 from initbench.execution.processes import family, memory_of
@@ -134,7 +135,8 @@ def test_memory_of_a_process_and_its_children_counts_shared_pages_once():
 
 
 @NEEDS_PROC
-def test_memory_is_looked_at_while_messages_come_faster_than_the_looks():
+def test_memory_is_looked_at_while_messages_come_faster_than_the_looks(monkeypatch):
+    monkeypatch.setattr(trial_process, "_SECONDS_BETWEEN_LOOKS", 600.0)  # the first look is at once
     process = TrialProcess("cpu", Limits(memory_gb=1e-6))
     process._process, process._used = SimpleNamespace(pid=os.getpid(), poll=lambda: None), True
     process._connection, trial = Pipe()

@@ -387,6 +387,14 @@ def test_an_initializer_that_changes_a_frozen_parameter_is_refused(register):
     assert not model[1].weight.requires_grad
 
 
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.complex64, torch.bool, torch.int8, torch.float32])
+def test_frozen_parameters_may_have_any_type_and_value(dtype):
+    model = nn.Sequential(nn.Linear(2, 2))
+    model.kept = nn.Parameter(torch.tensor(math.nan).to(dtype), requires_grad=False)
+    model.empty = nn.Parameter(torch.empty(0, 3, dtype=dtype), requires_grad=False)
+    initialize(model, "kaiming")
+
+
 def test_what_is_no_model_is_refused():
     with pytest.raises(ArgumentError, match=r"^model must be a torch\.nn\.Module, is <class "):
         initialize(nn.Linear, "kaiming")

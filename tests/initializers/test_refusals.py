@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from initbench.architectures.rewrite import rewrite
 from initbench.errors import ArgumentError, InitbenchError, InitializationError, UnknownNameError
 from initbench.initializers.initialize import initialize
 from initbench.registry import INITIALIZERS
+from initbench.structure.layer import Layer
 
 RANDOM = {"input_shape": (4, 3, 8, 8), "num_classes": 10, "data": "random"}
 EMBEDDING_LAWS = sorted(
@@ -156,3 +158,14 @@ def test_a_frozen_weight_has_no_multiplier():
     model[4].weight.requires_grad_(False)
     with pytest.raises(InitializationError, match=r"^mup: 4\.weight is frozen, so that its multiplier cannot"):
         initialize(model, "mup", base_width=64, inputs=torch.zeros(2, 8))
+
+
+def test_experts_that_a_model_states_are_initialized():
+    class Stated(nn.Sequential):
+        def initbench_structure(self, found):
+            layers = {layer.name for layer in found.layers}
+            unseen = [name for name, m in self.named_modules() if isinstance(m, nn.Linear) and name not in layers]
+            return replace(found, layers=(*found.layers, *(Layer(n, "linear", f"{n}.weight", 1, 3) for n in unseen)))
+
+    model = Stated(nn.Linear(8, 8), nn.Sequential(Experts()), nn.Linear(8, 3))
+    assert "0 weights" not in str(initialize(model, "gpt2", inputs=torch.zeros(2, 5, 8)))

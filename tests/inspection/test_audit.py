@@ -251,3 +251,14 @@ def test_a_class_or_a_function_is_built(model):
     assert {row.untouched for row in audit(model).roles} == {1}
     with pytest.raises(InitbenchError, match=r"^model must be a function that returns a new model, is int$"):
         audit(3)
+
+
+def test_any_call_of_clone_may_be_watched():
+    with InitializerCalls():
+        assert torch.equal(torch.clone(input=torch.ones(2)), torch.ones(2))
+        assert torch.eye(3).to_sparse().clone().is_sparse
+
+
+def test_a_class_with_another_argument_than_the_seed_is_refused():
+    with pytest.raises(InitbenchError, match=r"^Linear needs in_features: give a function that builds it$"):
+        audit(nn.Linear)

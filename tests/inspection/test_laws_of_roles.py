@@ -143,19 +143,20 @@ def test_blocks_are_numbered_over_all_stages_and_their_branches_share_a_number()
     assert [samples[f"branches.{number}.3.weight"].block for number in range(3)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("keys", "blocks"), [(2, 3), (1, 1)])
-def test_a_weight_of_queries_keys_and_values_is_in_thirds_only_if_all_are_as_wide(keys, blocks):
+@pytest.mark.parametrize(("heads", "keys", "blocks"), [(2, 2, 3), (2, 1, 1), (4, 4, 3), (4, 1, 1)])
+def test_a_weight_of_queries_keys_and_values_is_in_thirds_only_if_all_are_as_wide(heads, keys, blocks):
+    """With 4 heads of 8 they are wider than the 16 inputs, and with one key and value their sum is three times 16."""
+
     class SelfAttention(nn.Module):
         def __init__(self):
             super().__init__()
-            self.qkv, self.proj = nn.Linear(16, 16 + 2 * 8 * keys, bias=False), nn.Linear(16, 16)
+            self.qkv, self.proj = nn.Linear(16, 8 * (heads + 2 * keys), bias=False), nn.Linear(8 * heads, 16)
 
         def forward(self, x):
-            q, k, v = (
-                part.unflatten(-1, (-1, 8)).transpose(1, 2) for part in self.qkv(x).split([16, 8 * keys, 8 * keys], -1)
-            )
-            heads = nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
-            return x + self.proj(heads.transpose(1, 2).flatten(2))
+            parts = self.qkv(x).split([8 * heads, 8 * keys, 8 * keys], -1)
+            q, k, v = (part.unflatten(-1, (-1, 8)).transpose(1, 2) for part in parts)
+            results = nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+            return x + self.proj(results.transpose(1, 2).flatten(2))
 
     model = SelfAttention()
     role = roles_of(model, find_structure(model, torch.zeros(1, 4, 16)))["qkv.weight"]

@@ -288,7 +288,7 @@ def test_nobody_trains_on_a_split_that_cannot_show_it():
     few = task_with_chance(ERROR, 0.5, 0.5 / math.sqrt(6))
     results = results_of(planted({"wrn": {"alpha": [0.5], "beta": [0.5]}}, few))
     answer = overview(results)
-    assert answer.sentences[0].text == "The evaluated split is too small to tell training from guessing."
+    assert answer.sentences[0].text == "The evaluated split of wrn is too small to tell training from guessing."
     assert not any("train wrn" in sentence.text for sentence in answer.sentences)
     assert [row.trains for row in answer.facts.map.rows] == ["–", "–"]
 

@@ -87,7 +87,7 @@ def test_an_order_that_is_the_same_at_all_seeds_of_all_networks_has_a_value_and_
     texts = [own.text for own in predict(results_of(world(rising))).sentences]
     assert (
         "From seed to seed, the orders of the initializers by the gradient quotient correlate with ρ = +1.00 on each "
-        "of 5 networks, so without an interval."
+        "of 5 networks; an interval needs values that differ."
     ) in texts
     assert not any("orders the initializers alike at another seed is unknown" in text for text in texts)
 

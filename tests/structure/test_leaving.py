@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from initbench import InitializationError, find_structure
+from initbench.initializers.initialize import initialize
 from initbench.models.state import preserved
 
 
@@ -112,5 +113,17 @@ def test_what_a_layer_merges_in_eval_mode_is_taken_apart_again(mode):
     with preserved(model):
         model.eval()(x)
     assert [layer.merged for layer in (model[0], model[2])] == [not mode] * 2
-    torch.testing.assert_close([layer.weight.detach() for layer in (model[0], model[2])], weights)
-    torch.testing.assert_close(model(x), outputs)
+    assert all(map(torch.equal, (model[0].weight, model[2].weight), weights))
+    assert torch.equal(model(x), outputs)
+
+
+@pytest.mark.parametrize("name", ["kaiming", "lsuv"])
+def test_a_frozen_weight_that_is_merged_in_eval_mode_is_no_change(name):
+    torch.manual_seed(0)
+    model = nn.Sequential(Merging(6), nn.ReLU(), nn.Linear(6, 6))
+    model[0].weight.requires_grad_(False)
+    before = model[0].weight.detach().clone()
+    initialize(model, name, input_shape=(16, 6), num_classes=6, **({"data": "random"} if name == "lsuv" else {}))
+    find_structure(model, torch.zeros(1, 6))
+    assert torch.equal(model[0].weight, before)
+    assert not model[0].merged

@@ -10,7 +10,7 @@ from initbench.comparing.formatting import count, counted
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
-from initbench.reporting.comparison_sentences import needed_text
+from initbench.reporting.comparison_sentences import is_same_everywhere, needed_text
 from initbench.reporting.failure_sentences import all_workloads, failure_sentences, guessing, joined_failures
 from initbench.reporting.heat_map import HeatMap, heat_map
 from initbench.reporting.lead import Lead, find_lead, lead_sentences
@@ -195,7 +195,7 @@ def _unknown_of_two(results: Results, ranks: RankComparison) -> Unknown | None:
         return Unknown("metrics", ranks.workloads)
     one, other = map(str, ranks.mean_ranks.index)
     paired = compare_paired(results.trials, one, other)
-    if paired.is_told:
+    if paired.is_told or (paired.has_mean and is_same_everywhere(paired.judged)):
         return None
     if paired.workloads and not paired.has_mean:
         return Unknown("divergence", paired.workloads)
@@ -302,11 +302,13 @@ def _trains(facts: Overview) -> list[Sentence]:
 
 
 def _too_few_samples(results: Results) -> list[Sentence]:
-    """Say so if chance is known, but too uncertain for any outcome to be better."""
+    """Say on which workloads chance is known, but too uncertain for any outcome to be better."""
     judged = results.judged
-    if not len(judged) or judged["chance"].isna().any():
+    small = list(dict.fromkeys(judged[judged["trained"].isna() & judged["chance"].notna()]["workload"]))
+    if not small:
         return []
-    return [say("The evaluated split is too small to tell training from guessing.")]
+    where = bold_names([results.names.workload(workload) for workload in small])
+    return [say("The evaluated split of {where} is too small to tell training from guessing.", where=where)]
 
 
 def _at_every_seed(results: Results) -> str:

@@ -299,7 +299,7 @@ def agrees(result: ProbeResult, terms: Terms, noun: str) -> Sentence | Untested:
     several = counted(agreement.n, noun)
     if agreement.has_interval:
         return _open(result, f"{capitalized(what)} is unknown: {several} do not show it; more would.")
-    rho = f"ρ = {plain_words(agreement, _RHO)} on each of {several}, so without an interval"
+    rho = f"ρ = {plain_words(agreement, _RHO)} on each of {several}; an interval needs values that differ"
     return _open(result, f"From seed to seed, the orders of the {treatment}s by {{probe}} correlate with {rho}.")
 
 

@@ -70,6 +70,8 @@ def _row(paper: Published, value: PublishedValue, results: Results) -> dict[str,
     measured = mean_estimate(groups[0].sides[0] if groups else [])
     if groups and (diverged := len(groups[0].diverged[0])):
         lacks = f"{diverged} of {counted(measured.n, 'trial')} diverged, so there is no mean"
+    elif measured.n and not math.isfinite(measured.value):
+        lacks = "a measurement overflowed, so there is no mean"
     difference = math.nan if paper.differs else measured.value - value.value
     metric = evidence.metric(value.measure)
     return {

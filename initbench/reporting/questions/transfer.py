@@ -87,7 +87,8 @@ def transfer(results: Results | str | Path) -> Answer | None:
 def main_transfer(results: Results) -> Sentence | None:
     """Return the exponents in the one sentence of the first screen.
 
-    None if best rates are not known at several sizes, or if there are too many exponents for a sentence.
+    None if best rates are not known at several sizes, if an exponent has too few seeds, or if there are too many for a
+    sentence.
     """
     answer = transfer(results)
     if answer is None:
@@ -95,7 +96,7 @@ def main_transfer(results: Results) -> Sentence | None:
     exponents: pd.DataFrame = answer.facts.exponents
     sizes = exponents[["family", "size"]].drop_duplicates().itertuples(index=False)
     (family, size), *others = map(tuple, sizes)
-    if others or len(exponents) > _MOST_TOGETHER:
+    if others or len(exponents) > _MOST_TOGETHER or exponents["seeds"].min() < MINIMUM_SEEDS:
         return None
     *first, last = [
         say("{exponent} with {name!b}", exponent=_words(row), name=results.names.treatment(row["treatment"]))

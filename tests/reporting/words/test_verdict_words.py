@@ -93,11 +93,13 @@ def test_a_difference_that_is_the_same_everywhere_has_its_size_and_no_interval()
     same = paired_estimate([0.3, 0.4, 0.5], [0.1, 0.2, 0.3])
     assert not same.has_interval
     found = pair_on_workload("a", "b", same, ERROR)
-    assert found.text == "b is better than a by 20.00 points at each of 3 seeds, so without an interval."
+    assert found.text == "b is better than a by 20.00 points at each of 3 seeds; an interval needs values that differ."
     assert found.is_open
     outcome = np.full((4, 2, 3), 0.1) + np.arange(2)[:, None] / 4
     found = pair_over_workloads("b", "a", compare_paired(frame(outcome), "i1", "i0"), ERROR, "network")
-    assert found.text == "a is better than b by 25.00 points on each of 4 networks, so without an interval."
+    assert (
+        found.text == "a is better than b by 25.00 points on each of 4 networks; an interval needs values that differ."
+    )
     assert found.is_open
     equal = pair_over_workloads("b", "a", compare_paired(frame(outcome[:, :1].repeat(2, 1)), "i1", "i0"), ERROR)
     assert equal.text.startswith("No difference was found between b and a over 4 workloads; ")
