@@ -302,11 +302,14 @@ def _skipinit_and_fixup(t: Trials) -> str:
 
 
 def _default_fails(t: Trials) -> str:
-    deep = trials_of(t, net="resnet", depth=602)
-    default, proposed = trials_of(deep, start="pytorch_default"), best_trials(trials_of(deep, start="weight_norm"))
-    works = every(not is_at_chance(trial) for trial in proposed)
-    # Below 80 % error at 300 blocks per stage refutes it, which were not run.
-    return decide(fail_at_every_rate(default) and works, False)
+    runs = [of_length for net in by_value(t, "depth") for of_length in by_value(net, "epochs")]
+    if sorted((run[0]["depth"], run[0]["epochs"]) for run in runs) != [(602, 1), (602, 5), (1802, 1)]:
+        raise ValueError("the list has one and five epochs, and 300 blocks per stage beside 100")
+    fails = all(fail_at_every_rate(trials_of(run, start="pytorch_default")) for run in runs)
+    works = all(every(not is_at_chance(trial) for trial in trials_of(run, start="weight_norm")) for run in runs)
+    deepest = trials_of(t, depth=1802, start="pytorch_default")
+    below = [every((trial["error"] < 0.8 for trial in of_rate), 0.6) for of_rate in by_value(deepest, "lr")]
+    return decide(fails and works, any(below))
 
 
 def _proposed_trains(t: Trials) -> str:
@@ -524,7 +527,7 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("skipinit_own_rates", "skipinit-depth-100-variants-train"): _variants_at_100,
     ("skipinit_own_rates", "skipinit-performs-as-fixup"): _skipinit_and_fixup,
     ("skipinit_rates", "skipinit-small-batch-best-rate-far-below-limit"): _small_batch,
-    ("weightnorm_depth", "weightnorm-default-fails-in-deep-residual-nets"): _default_fails,
+    ("weightnorm_default_fails", "weightnorm-default-fails-in-deep-residual-nets"): _default_fails,
     ("weightnorm_depth", "weightnorm-proposed-trains-at-any-depth"): _proposed_trains,
     ("weightnorm_widths", "weightnorm-forward-backward-differ-with-width"): _scales_over_width,
     ("weightnorm_warmup", "weightnorm-gain-remains-without-warmup"): _gain_without_warm_up,
