@@ -285,12 +285,15 @@ def _downscaling(t: Trials) -> str:
     return decide(all(map(all_train, scalars)) and untrained, any(all_at_chance(scalar, 0.6) for scalar in scalars))
 
 
-def _variants_at_100(t: Trials) -> str:
-    nets = trials_of(t, depth=100, norm="batch")
-    final = tuned_trials(trials_of(nets, norm_placement="final"))
-    half, branch = (tuned_trials(trials_of(nets, norm_placement="branch", sum_factor=factor)) for factor in (HALF, 1.0))
-    equal = all(all_train(variant) and equal_within(variant, branch, 0.03) for variant in (final, half))
-    return decide(equal, any(all_at_chance(variant, 0.6) for variant in (final, half)))
+def _variants_at_100(choose: Callable[[Trials], Trials]) -> Callable[[Trials], str]:
+    def judge(t: Trials) -> str:
+        nets = trials_of(t, depth=100, norm="batch")
+        final = choose(trials_of(nets, norm_placement="final"))
+        half, branch = (choose(trials_of(nets, norm_placement="branch", sum_factor=factor)) for factor in (HALF, 1.0))
+        equal = all(all_train(variant) and equal_within(variant, branch, 0.03) for variant in (final, half))
+        return decide(equal, any(all_at_chance(variant, 0.6) for variant in (final, half)))
+
+    return judge
 
 
 def _skipinit_and_fixup(t: Trials) -> str:
@@ -306,7 +309,8 @@ def _default_fails(t: Trials) -> str:
     if sorted((run[0]["depth"], run[0]["epochs"]) for run in runs) != [(602, 1), (602, 5), (1802, 1)]:
         raise ValueError("the list has one and five epochs, and 300 blocks per stage beside 100")
     fails = all(fail_at_every_rate(trials_of(run, start="pytorch_default")) for run in runs)
-    works = all(every(not is_at_chance(trial) for trial in trials_of(run, start="weight_norm")) for run in runs)
+    proposed = [best_trials(trials_of(run, start="weight_norm")) for run in runs]
+    works = all(every(not is_at_chance(trial) for trial in best) for best in proposed)
     deepest = trials_of(t, depth=1802, start="pytorch_default")
     below = [every((trial["error"] < 0.8 for trial in of_rate), 0.6) for of_rate in by_value(deepest, "lr")]
     return decide(fails and works, any(below))
@@ -524,7 +528,8 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("skipinit_failures", "skipinit-bn-after-merge-fails-at-1000"): _fails_at_1000(norm_placement="branch_and_merge"),
     ("skipinit_failures", "skipinit-bn-times-sqrt-half-fails-at-1000"): _factors_fail,
     ("skipinit_failures", "skipinit-downscaling-activations-suffices"): _downscaling,
-    ("skipinit_own_rates", "skipinit-depth-100-variants-train"): _variants_at_100,
+    ("skipinit_own_rates", "skipinit-depth-100-variants-train"): _variants_at_100(tuned_trials),
+    ("skipinit_depth100", "skipinit-depth-100-variants-train"): _variants_at_100(best_trials),
     ("skipinit_own_rates", "skipinit-performs-as-fixup"): _skipinit_and_fixup,
     ("skipinit_rates", "skipinit-small-batch-best-rate-far-below-limit"): _small_batch,
     ("weightnorm_default_fails", "weightnorm-default-fails-in-deep-residual-nets"): _default_fails,

@@ -28,7 +28,7 @@ class Answer:
         tables: the numbers behind the sentences, the most telling first.
         figures: the most telling first.
         remarks: on omissions and their reasons, in whole sentences.
-        facts: from which the sentences, tables and figures are made, usually one tidy frame.
+        facts: what the sentences, tables and figures are made from, usually one tidy frame.
         all_tables_are_main: whether Markdown and LaTeX show all of its tables, not the first alone.
     """
 

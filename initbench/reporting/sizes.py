@@ -36,7 +36,7 @@ def value_words(values: Sequence[float], metric: Metric) -> str:
 
     Args:
         values: in the metric's own direction, finite.
-        metric: of them.
+        metric: the metric of these values.
     """
     low, high = (metric.brief(end, unit=False) for end in (min(values), max(values)))
     behind = metric.brief(max(values))
@@ -48,7 +48,7 @@ def outcome_words(values: Sequence[float], metric: Metric) -> str:
 
     Args:
         values: in the metric's own direction, finite.
-        metric: of them; its title may have the unit.
+        metric: the metric of these values; its title may have the unit.
     """
     return f"{value_words(values, metric.beside_title)} {metric.title}"
 
@@ -95,7 +95,7 @@ def over_words(number: int, noun: str) -> str:
     """Return ``one workload``, ``both workloads`` or ``4 workloads``.
 
     Args:
-        number: of them.
+        number: the number of workloads.
         noun: a workload in one word (`names.Names.noun`).
     """
     return f"one {noun}" if number == 1 else f"both {noun}s" if number == 2 else f"{number} {noun}s"

@@ -315,7 +315,7 @@ def test_cost_of_initialization(run, ledger, tmp_path):
     assert not lines(out, "plain-28")
     assert lines(out, "kaiming", "25.00\N{NO-BREAK SPACE}%")
     text = file.read_text(encoding="utf-8")
-    assert "metainit: 177 steps, 135 of them before training" in text
+    assert "metainit: 177 steps, including 135 before training" in text
     widths = [float(width) for width in re.findall(r'aria-label="metainit: [^"]*"[^>]* d="M[^h]*h([\d.]+)v', text)]
     assert len(widths) == 2
     assert widths[0] / widths[1] == pytest.approx(135 / 42, rel=0.01)

@@ -254,5 +254,5 @@ def test_one_step_is_no_steps():
             spent_before = {"cost": {"forward": passes[0], "backward": passes[1]}}
             records.append(replace(made, history=[entry], initialization=spent_before))
     [figure] = cost(results_of(records)).figures
-    assert "metainit: 1 step, less than 1 of them before training" in figure.alt
+    assert "metainit: 1 step, including less than 1 before training" in figure.alt
     assert "xavier: target not met, less than 1 step before training" in figure.alt

@@ -247,12 +247,12 @@ def _spending_figures(frame: pd.DataFrame, facts: Cost, results: Results) -> tup
 
 
 def _spent_until(before: float, total: float) -> str:
-    """Return ``550 steps, 450 of them before training``."""
+    """Return ``550 steps, including 450 before training``."""
     if math.isnan(before) or math.isnan(total):
         return "unknown"
     if math.isinf(total):
         return "target not met" + (f", {_step_words(steps(before))} before training" if before > 0 else "")
-    return _step_words(steps(total)) + (f", {steps(before)} of them before training" if before > 0 else "")
+    return _step_words(steps(total)) + (f", including {steps(before)} before training" if before > 0 else "")
 
 
 def _profile_figure(facts: Cost, target_note: str, sentence: Sentence, results: Results) -> Figure:

@@ -98,7 +98,7 @@ def _reach(family: str, rows: pd.DataFrame, results: Results) -> Sentence:
     deep = ~failing & (rows["deepest_trained"] == ran)  # others did not run so deep
     if everywhere := [results.names.treatment(label) for label in rows.loc[deep, "treatment"]]:
         verb = "train" if len(everywhere) > 1 else "trains"
-        only = "not even at the smallest" if math.isnan(reached) else f"only to {reached:g}"
+        only = "at none" if math.isnan(reached) else f"only to {reached:g}"
         text = f"On {{family!b}}, {{everywhere!b}} {verb} at every depth to {deepest:g}, {{least!b}} {only}."
         return say(text, family=family, everywhere=named(everywhere), least=least)
     text = f"On {{family!b}}, no {treatment} trains at every depth: the best reaches {deepest:g}"
