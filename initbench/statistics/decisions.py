@@ -44,7 +44,7 @@ def holm_comparisons(pvalues: ArrayLike, claims: int = 1) -> NDArray[np.int64]:
 
     Args:
         pvalues: shape (n,), none of them NaN.
-        claims: a factor of all numbers, because the family has only 5 % / claims.
+        claims: the number of families that share the 5 %; it multiplies all numbers.
     """
     p = np.asarray(pvalues, dtype=float)
     order = np.argsort(p, kind="stable")
