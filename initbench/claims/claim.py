@@ -102,11 +102,14 @@ def key_as_written(key: Key) -> Key:
     return (*key[:4], *key[5:]) if inside else key
 
 
-def keys_at(key: Key) -> list[str]:
-    """Return the keys that are valid beside a key of ``claims`` or ``published``; empty for other sections."""
-    names: tuple[type[BaseModel], ...] = ()
+def keys_beside(key: Key) -> list[str]:
+    """Return the keys that are valid beside a key of ``claims`` or ``published``; empty for other sections.
+
+    The key has the kind that validation adds after a criterion's index.
+    """
+    model: type[BaseModel] | None = None
     if key[0] == "published":
-        names = (PublishedValue,) if key[1] == "numbers" else (Published,)
+        model = PublishedValue if key[1] == "numbers" else Published
     elif key[0] == "claims":
-        names = CRITERIA if len(key) > 4 and key[2] in _LISTS else (Claim,)
-    return list(dict.fromkeys(field for model in names for field in model.model_fields))
+        model = _JUDGED[str(key[4])] if len(key) > 5 and key[2] in _LISTS else Claim
+    return list(model.model_fields) if model else []

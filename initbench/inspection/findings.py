@@ -125,13 +125,12 @@ def _repeated_rows(summary: TensorSummary, *, mirrored: bool) -> Finding | None:
     role = summary.role
     if not _maps_signals(summary) or family_of(summary) != "random" or math.prod(role.shape[1:]) < 4:
         return None
-    rows = role.shape[1] * role.blocks if role.transposed else role.shape[0]
     if summary.equal_rows:
-        fault = f"{summary.equal_rows} of {rows} rows equal another row: such units start as one"
+        fault = f"{summary.equal_rows} of {role.rows} rows equal another row: such units start as one"
     elif summary.zero_rows > _padding_rows(summary):
-        fault = f"{summary.zero_rows} of {rows} rows are zero: such units give no signal"
+        fault = f"{summary.zero_rows} of {role.rows} rows are zero: such units give no signal"
     elif summary.negated_rows and not mirrored:
-        fault = f"{summary.negated_rows} of {rows} rows are another row times -1"
+        fault = f"{summary.negated_rows} of {role.rows} rows are another row times -1"
     else:
         return None
     return _finding("repeated_rows", summary, fault, "flatten(1).unique(dim=0).shape")

@@ -17,6 +17,7 @@ from initbench.structure.find import Structure
 from initbench.structure.kinds import NORM_LAYERS
 from initbench.structure.layer import Layer
 from initbench.structure.residual import ResidualBranch
+from initbench.structure.run_graph import WeightAxes
 
 END = ", end of a branch"
 
@@ -34,11 +35,12 @@ class TensorRole:
             ``other``; ``..., end of a branch`` for the last weight, and the last norm, of a residual branch.
         order: sorts the parameters in the order in which the model runs.
         layer: the layer or module that the parameter belongs to.
-        blocks: independent matrices stacked along the first dimension: groups of a convolution, queries, keys and
-            values in one weight, gates of a recurrent layer; 1 for all others.
+        blocks: independent matrices, stacked along the first dimension unless `axes` says otherwise: groups of a
+            convolution, queries, keys and values in one weight, gates of a recurrent layer, experts; 1 for all others.
         fan_in: inputs of each output; None except for weights.
         fan_out: outputs that each input reaches; None except for weights.
         transposed: whether a block is stored as (inputs, outputs, *kernel).
+        axes: the dimensions that count blocks, outputs and inputs, for a weight without a module of its own.
         tied: its other names.
         block: the residual block of the branch that the weight ends, see `_block`; empty for other parameters.
     """
@@ -52,6 +54,7 @@ class TensorRole:
     fan_in: int | None = None
     fan_out: int | None = None
     transposed: bool = False
+    axes: WeightAxes | None = None
     tied: tuple[str, ...] = ()
     block: str = ""
 
@@ -61,12 +64,22 @@ class TensorRole:
         return self.fan_in is not None
 
     @property
+    def rows(self) -> int:
+        """Outputs of all blocks."""
+        if self.axes is not None:
+            return math.prod(self.shape[axis] for axis in (*self.axes.blocks, *self.axes.outputs))
+        return self.shape[1] * self.blocks if self.transposed else self.shape[0]
+
+    @property
     def is_branch_end(self) -> bool:
         """Whether the tensor ends a residual branch, as its last weight or norm."""
         return self.role.endswith(END)
 
     def matrices(self, tensor: Tensor) -> Tensor:
         """Return a weight of the role's shape as (blocks, outputs, inputs × kernel taps)."""
+        if self.axes is not None:
+            blocks = tensor.permute(*self.axes.blocks, *self.axes.outputs, *self.axes.inputs)
+            return blocks.reshape(self.blocks, -1, self.fan_in)  # type: ignore[arg-type]  # a weight has a fan-in
         stacked = tensor.reshape(self.blocks, tensor.shape[0] // self.blocks, *tensor.shape[1:])
         if self.transposed:
             stacked = stacked.transpose(1, 2)
@@ -146,6 +159,17 @@ def _other_role(role: TensorRole, module: nn.Module, attribute: str, parameter: 
     return replace(role, role="bias") if is_bias and has_weights else role
 
 
+def _sizes(shape: tuple[int, ...], axes: WeightAxes | None) -> dict[str, Any]:
+    """Return the fields of a weight that is used without a module of its own; none if its dimensions are unknown."""
+    if axes is None:
+        return {}
+    blocks, outputs, inputs = (
+        math.prod(shape[axis] for axis in part) for part in (axes.blocks, axes.outputs, axes.inputs)
+    )
+    is_transposed = (axes.outputs, axes.inputs) == ((1,), (0,))
+    return {"fan_in": inputs, "fan_out": outputs, "blocks": blocks, "transposed": is_transposed, "axes": axes}
+
+
 class _Refinement:
     """Gives parameters the roles that only a run of the model shows."""
 
@@ -189,9 +213,11 @@ class _Refinement:
             return
         if layer.kind == "embedding":
             self._change(layer.weight, role="embedding", fan_in=None, fan_out=None)
-        elif role.role == "other" and layer.kind in {"linear", "convolution", "attention"} and len(role.shape) >= 2:
+        elif role.role == "other" and layer.kind in {"convolution", "attention"}:
             taps = math.prod(role.shape[2:])
             self._change(layer.weight, role=layer.kind, fan_in=role.shape[1] * taps, fan_out=role.shape[0] * taps)
+        elif role.role == "other" and layer.kind == "linear":
+            self._change(layer.weight, role="linear", **_sizes(role.shape, layer.axes))
 
     def _name_projections(self, attention: Attention) -> None:
         if not attention.fused:

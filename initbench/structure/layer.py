@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from initbench.structure.functions import MATRIX_PRODUCTS, RECURRENT, WEIGHTS, ArgumentKey
-from initbench.structure.run_graph import LayerUse, Node, RunGraph, depths_from_input
+from initbench.structure.run_graph import LayerUse, Node, RunGraph, WeightAxes, depths_from_input
+from initbench.structure.weight_axes import OUTPUTS_FIRST, axes_of_factor, axes_of_weight
 
 ATTENTION = "multi_head_attention_forward"
 _IN_PROJECTIONS: tuple[ArgumentKey, ...] = (5, "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
@@ -34,10 +35,12 @@ class Weights:
     def is_matrix(self, name: str) -> bool:
         return self._sizes[name][0] >= 2
 
-    def used(self, function: str, arguments: Mapping[ArgumentKey, Node], stack: Sequence[str]) -> tuple[LayerUse, ...]:
+    def used(
+        self, function: str, arguments: Mapping[ArgumentKey, Node], stack: Sequence[str], equation: str | None = None
+    ) -> tuple[LayerUse, ...]:
         """Return the weights that a function uses; `stack` lists the running modules, outermost first.
 
-        If several layers share a weight, the innermost running layer counts.
+        If several layers share a weight, the innermost running layer counts. `equation` is that of ``einsum``.
         """
         if function == ATTENTION:
             inputs = [n for key in _IN_PROJECTIONS for n in [arguments.get(key)] if n is not None]
@@ -57,14 +60,21 @@ class Weights:
             used = [node for node in dict.fromkeys(arguments.values()) if any(map(self.is_matrix, node.parameters))]
             return tuple(use for node in used for use in self._layers(node, "recurrent", stack, 0))
         if function in MATRIX_PRODUCTS:
-            operands = [arguments[key] for key in MATRIX_PRODUCTS[function] if key in arguments]
-            weights = [node for node in operands if node.parameters]
-            if len(weights) == 1 and any(node.from_input for node in operands):
-                return tuple(self._layers(weights[0], "linear", stack, 0))
+            operands = {key: arguments[key] for key in MATRIX_PRODUCTS[function] if key in arguments}
+            weights = [(key, node) for key, node in operands.items() if node.parameters]
+            if len(weights) == 1 and any(node.from_input for node in operands.values()):
+                ((key, node),) = weights
+                axes = axes_of_factor(function, key, node, equation) if len(node.dims) >= 2 else None
+                return tuple(self._layers(node, "linear", stack, 0, axes))
         return ()
 
-    def _layers(self, node: Node, kind: str, stack: Sequence[str], step: int) -> list[LayerUse]:
-        """Return the layers whose weights a tensor is made from: usually one, several if it stacks their weights."""
+    def _layers(
+        self, node: Node, kind: str, stack: Sequence[str], step: int, axes: WeightAxes | None = OUTPUTS_FIRST
+    ) -> list[LayerUse]:
+        """Return the layers whose weights a tensor is made from: usually one, several if it stacks their weights.
+
+        `axes` are the tensor's.
+        """
         matrices = [self._name_in(name, stack) for name in node.parameters if self.is_matrix(name)]
         owners: dict[str, list[str]] = {}
         for name in matrices:
@@ -77,7 +87,8 @@ class Weights:
             weight = max(owners[owner], key=lambda name: self._sizes[name][1])
             module = weight.rpartition(".")[0]
             gains = tuple(n for n in node.parameters if n != weight and n.rpartition(".")[0] == module)
-            uses.append(LayerUse(owner, kind, weight, step, gains))
+            stored = axes_of_weight(weight, node, axes) if kind == "linear" else None
+            uses.append(LayerUse(owner, kind, weight, step, gains, stored))
         return uses
 
     def _name_in(self, name: str, stack: Sequence[str]) -> str:
@@ -111,6 +122,7 @@ class Layer:
             which only look up, and layers that only compute a gate do not count.
         gains: the module's other parameters that the weight is made from, as in standardized weights.
         called: whether its module ran; false if only a function received the weight, as in some attentions.
+        axes: the dimensions of a linear layer's weight; None if unknown, and for other kinds.
     """
 
     name: str
@@ -120,6 +132,7 @@ class Layer:
     depth: int
     gains: tuple[str, ...] = ()
     called: bool = True
+    axes: WeightAxes | None = None
 
 
 def find_layers(graph: RunGraph) -> list[Layer]:
@@ -131,5 +144,6 @@ def find_layers(graph: RunGraph) -> list[Layer]:
                 layers[use.name] = replace(layers[use.name], runs=layers[use.name].runs + 1)
             else:
                 depth = depths[node] - max(node.steps - use.step - 1, 0)
-                layers[use.name] = Layer(use.name, use.kind, use.weight, 1, depth, use.gains, use.name in graph.calls)
+                called = use.name in graph.calls
+                layers[use.name] = Layer(use.name, use.kind, use.weight, 1, depth, use.gains, called, use.axes)
     return list(layers.values())

@@ -195,11 +195,17 @@ class _Recorder(TorchFunctionMode):
         new = [tensor for tensor in tensors_in(result) if id(tensor) not in there]
         if new or written:
             arguments = {_argument_key(path): self._giver(tensor) for path, tensor in tensors}
-            self._note(name_of(func), arguments, new, written)
+            equation = args[0] if args and isinstance(args[0], str) else None
+            self._note(name_of(func), arguments, new, written, equation)
         return result
 
     def _note(
-        self, function: str, arguments: dict[ArgumentKey, Node], new: list[Tensor], written: list[Tensor]
+        self,
+        function: str,
+        arguments: dict[ArgumentKey, Node],
+        new: list[Tensor],
+        written: list[Tensor],
+        equation: str | None,
     ) -> None:
         results = list({id(tensor): tensor for tensor in [*new, *written]}.values())
         stack = [name for name, _ in self._stack]
@@ -207,7 +213,7 @@ class _Recorder(TorchFunctionMode):
             function,
             arguments,
             from_input=function not in FACTORIES and any(source.from_input for source in arguments.values()),
-            layers=self._weights.used(function, arguments, stack),
+            layers=self._weights.used(function, arguments, stack, equation),
             results=len(new),
             dims=tuple(results[0].shape),
         )

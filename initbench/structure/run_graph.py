@@ -13,8 +13,22 @@ from initbench.structure.functions import ADDITIONS, BOUNDED, CHOSEN, FACTORS, M
 
 
 @dataclass(frozen=True)
+class WeightAxes:
+    """The dimensions of a weight that count independent matrices, their outputs and their inputs."""
+
+    blocks: tuple[int, ...]
+    outputs: tuple[int, ...]
+    inputs: tuple[int, ...]
+
+    def moved(self, to: Mapping[int, int]) -> WeightAxes:
+        """Return the same of a tensor whose dimensions have other places."""
+        parts = (self.blocks, self.outputs, self.inputs)
+        return WeightAxes(*(tuple(to.get(axis, axis) for axis in part) for part in parts))
+
+
+@dataclass(frozen=True)
 class LayerUse:
-    """A weight that a function used; `name`, `kind`, `weight` and `gains` are as in `Layer`.
+    """A weight that a function used; `name`, `kind`, `weight`, `gains` and `axes` are as in `Layer`.
 
     `step` is 0, or 1 for the output projection of `multi_head_attention_forward`, which runs after the others.
     """
@@ -24,6 +38,7 @@ class LayerUse:
     weight: str
     step: int = 0
     gains: tuple[str, ...] = ()
+    axes: WeightAxes | None = None
 
 
 @dataclass(eq=False, slots=True)

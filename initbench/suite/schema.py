@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from initbench.arguments import Key, explain, show
-from initbench.claims.claim import Claim, Published, key_as_written, keys_at
+from initbench.claims.claim import Claim, Published, key_as_written, keys_beside
 from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.suite.document import Document
 from initbench.suite.tuning import Tune
@@ -238,7 +238,7 @@ def validate(document: Document) -> SuiteFile:
         # A misspelled key is often the reason why another one is missing, so it is reported first.
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
         key: Key = _as_written(document, errors[0]["loc"])
-        raise document.error(key, explain(errors[0], _valid_keys(key)) + _as_entry(errors[0])) from None
+        raise document.error(key, explain(errors[0], _valid_keys(errors[0]["loc"])) + _as_entry(errors[0])) from None
 
 
 def _as_entry(error: ErrorDetails) -> str:
@@ -271,4 +271,4 @@ def _valid_keys(key: Key) -> list[str]:
         "tune": Tune,
     }
     owner = SuiteFile if len(key) == 1 else owners.get(key[0])
-    return list(owner.model_fields) if owner else keys_at(key)
+    return list(owner.model_fields) if owner else keys_beside(key)

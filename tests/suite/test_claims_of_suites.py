@@ -43,7 +43,10 @@ REFUSED = [
     ([claim(ORDERING), claim(ORDERING)], "claims: the claim one is given twice"),
     ([claim(ORDERING | {"judge": "order"})], "judge must be one of ordering, lead, equality"),
     ([claim({"lower": KAIMING})], "claims[0].criteria[0]: judge is required"),
-    ([claim(ORDERING | {"than": 3})], "claims[0].criteria[0].than: is an unknown key"),
+    (
+        [claim(ORDERING | {"of": KAIMING})],
+        "claims[0].criteria[0].of: is an unknown key (valid: best_over, by, each, factor, groups, held_at, higher, ",
+    ),
     ([claim(ORDERING | {"higher": {}})], "claims[0].criteria[0].higher: must not be empty"),
     ([claim(ORDERING | {"factor": 0.5})], "claims[0].criteria[0].factor: must be at least 1, got 0.5"),
     (

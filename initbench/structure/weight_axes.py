@@ -1,0 +1,66 @@
+"""Which dimensions of a weight count its inputs, by the function that uses it: in ``x @ w`` the last but one."""
+
+from __future__ import annotations
+
+from initbench.structure.functions import MATRIX_PRODUCTS, ArgumentKey
+from initbench.structure.run_graph import Node, WeightAxes
+
+OUTPUTS_FIRST = WeightAxes((), (0,), (1,))
+"""Of ``linear(x, w)``."""
+_SWAPS = {"t", "transpose", "swapaxes", "swapdims", "get"}  # `get` reads x.T and x.mT
+
+
+def axes_of_factor(function: str, key: ArgumentKey, factor: Node, equation: str | None) -> WeightAxes | None:
+    """Return the dimensions of a factor with two or more in a product with the signal; None if unknown.
+
+    Args:
+        function: one of `MATRIX_PRODUCTS`.
+        key: the factor's place among the arguments.
+        factor: the weight, or what is computed from it.
+        equation: that of ``einsum``.
+    """
+    if function == "einsum":
+        return _axes_in_equation(equation, key[-1] if isinstance(key, tuple) else int(key) - 1)
+    if function == "tensordot":
+        return None
+    *blocks, rows, columns = range(len(factor.dims))
+    if key in {MATRIX_PRODUCTS[function][0], "mat1", "batch1"}:
+        return WeightAxes(tuple(blocks), (rows,), (columns,))
+    return WeightAxes(tuple(blocks), (columns,), (rows,))
+
+
+def _axes_in_equation(equation: str | None, factor: int | str) -> WeightAxes | None:
+    operands, arrow, result = (equation or "").replace(" ", "").partition("->")
+    terms = operands.split(",")
+    if not arrow or len(terms) != 2 or "." in terms[int(factor)]:
+        return None
+    weight, signal = terms[int(factor)], terms[1 - int(factor)]
+    axes = range(len(weight))
+    return WeightAxes(
+        tuple(axis for axis in axes if weight[axis] in result and weight[axis] in signal),
+        tuple(axis for axis in axes if weight[axis] in result and weight[axis] not in signal),
+        tuple(axis for axis in axes if weight[axis] not in result),
+    )
+
+
+def axes_of_weight(weight: str, factor: Node, axes: WeightAxes | None) -> WeightAxes | None:
+    """Return the dimensions of a parameter, given those of what is computed from it; None if unknown.
+
+    The parameter may have been transposed, scaled or cast, and matrices may have been chosen from it, as experts are.
+    """
+    while axes is not None and factor.function != "parameter":
+        source = next((source for source in factor.sources if weight in source.parameters), None)
+        axes = None if source is None else _axes_before(factor, source, axes)
+        factor = source or factor
+    return axes
+
+
+def _axes_before(result: Node, source: Node, axes: WeightAxes) -> WeightAxes | None:
+    dims = source.dims
+    last = len(dims) - 1
+    if result.function in _SWAPS and result.dims == (*dims[:-2], *dims[:-3:-1]):
+        return axes.moved({last: last - 1, last - 1: last})
+    if result.dims == dims[1:]:
+        moved = axes.moved({axis: axis + 1 for axis in range(last)})
+        return WeightAxes((0, *moved.blocks), moved.outputs, moved.inputs)
+    return axes if len(result.dims) == len(dims) and result.dims[1:] == dims[1:] else None
