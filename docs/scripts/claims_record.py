@@ -123,6 +123,9 @@ def _claim(
     judgements = sorted(judgements, key=_strength, reverse=True)
     best = judgements[0] if judgements else None
     verdict, direction = ("not run", None) if best is None else (best["counts_as"], best["direction"])
+    if verdict == "indication":
+        directions = {one["direction"] for one in judgements if one["counts_as"] == "indication"} - {"mixed"}
+        direction = directions.pop() if len(directions) == 1 else "mixed"
     if "cannot" in note:
         verdict = "cannot be tested here"
     elif claim["twin"].startswith("none: ") and not any(

@@ -2,7 +2,7 @@
 
 The list is docs/claims.yaml. It is read as follows where it leaves room:
 
-- What a ledger's `differs` names as not run (rates, epochs, depths, the variance of a signal) is left out of the
+- What a ledger's `differs` names as not run (rates, epochs, depths) is left out of the
   criterion; `conditions` then say in which direction that errs. "k of 5" is the same share of the seeds that there are.
 - "At chance" is 90 ± 4.1 points on digits and 90 ± 0.8 on the other test sets, both ends included.
 - A network fails or trains "while" another one does the opposite if both are so at every seed.
@@ -12,11 +12,11 @@ The list is docs/claims.yaml. It is read as follows where it leaves room:
 from __future__ import annotations
 
 import math
-import re
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from recomputed_gradinit import GRADINIT
 from recomputed_statistics import decide, every, interval
 from recomputed_trials import (
     ahead_by,
@@ -40,18 +40,21 @@ from scipy import stats
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from recomputed_trials import Trial, Trials
+    from recomputed_trials import Trials
 
 HALF = math.sqrt(0.5)
 TRADITIONAL = ("kaiming", "xavier", "orthogonal", "delta_orthogonal")
 
 
 def _traditional_starts(t: Trials) -> str:
-    plain = trials_of(t, net="plain", depth=28, norm="none")
+    plain = trials_of(t, net="plain", depth=28, norm="none", activation="beta_swish")
     starts = [trials_of(plain, start=name) for name in TRADITIONAL]
+    # "At own best rates and at 0.1".
+    protocols = [tuned_trials(start, recipe_rate=0.1) for start in starts]
+    protocols += [trials_of(start, phase="final", lr=0.1) for start in starts]
+    metainit = tuned_trials(trials_of(plain, start="metainit"), recipe_rate=0.1)
     return decide(
-        all(map(all_at_chance, starts)) and all_train(trials_of(plain, start="metainit")),
-        any(all_train(start, 0.8) for start in starts),
+        all(map(all_at_chance, protocols)) and all_train(metainit), any(all_train(start, 0.8) for start in protocols)
     )
 
 
@@ -88,32 +91,6 @@ def _plain_and_residual(t: Trials) -> str:
     others = [trials_of(residual, norm="none", start="metainit"), best_trials(trials_of(residual, norm="batch"))]
     plain = trials_of(tuned, net="plain")
     return decide(all(equal_within(plain, o, 0.02) for o in others), any(differ_beyond(plain, o, 0.02) for o in others))
-
-
-def _half_overlap(t: Trials) -> str:
-    half, full = (trials_of(t, start="gradinit", overlap=overlap) for overlap in (0.5, 1.0))
-    better = [all_lower(trials_of(half, tau=tau), trials_of(full, tau=tau)) for tau in (4e-3, 2e-2)]
-    by_step = [float(np.mean([trial["validation"] for trial in of_tau])) for of_tau in by_value(full, "tau")]
-    worse = all_lower(trials_of(full, tau=4e-3), trials_of(half, tau=4e-3), 0.8)
-    return decide(all(better) and by_step[0] == min(by_step), worse)
-
-
-def _full_overlap_gradient(t: Trials) -> str:
-    norm = "gradient_norm[data=real, batch_size=128, mode=train]"
-    networks = by_value(trials_of(t, start="gradinit", tau=4e-3), "depth")
-    pairs = [[trials_of(network, overlap=overlap) for overlap in (0.5, 1.0)] for network in networks]
-    ratios = [[b["probes"][norm] / a["probes"][norm] for a, b in zip(*pair, strict=True)] for pair in pairs]
-    # The list has VGG-19 "for GradInit alone".
-    trained = next(pair for pair in pairs if pair[0][0]["depth"] == 11)
-    slower = every(difference < 0 for difference in paired_differences(*trained, "accuracy_1"))
-    larger = all(every(ratio >= 5 for ratio in of_network) for of_network in ratios)
-    return decide(larger and slower, any(every((r < 2 for r in of_network), 0.6) for of_network in ratios))
-
-
-def _half_overlap_and_kaiming(t: Trials) -> str:
-    half, kaiming = trials_of(t, start="gradinit", overlap=0.5, tau=4e-3), trials_of(t, start="kaiming")
-    faster = every(difference > 0 for difference in paired_differences(kaiming, half, "accuracy_1"))
-    return decide(all_lower(half, kaiming) and faster, all_lower(kaiming, half, 0.8))
 
 
 def _batch_norm_and_metainit(t: Trials) -> str:
@@ -242,10 +219,12 @@ def _branch_norm_trains(t: Trials) -> str:
 
 
 def _stable_signal(t: Trials) -> str:
-    deep = trials_of(t, depth=1000, norm="none")
+    deep = trials_of(t, depth=1000, norm="none", epochs=3)
     failing = trials_of(deep, start="kaiming", sum_factor=HALF)
-    trains = all(all_train(best_trials(alpha)) for alpha in _by_scalar(deep))
-    return decide(fail_at_every_rate(failing) and trains, train_at_some_rate(failing, 0.6))
+    trains = all_train(best_trials(trials_of(deep, start="skipinit", alpha=0.0)))
+    signals = [trial["probes"]["signal_by_depth.skip_deviation"].values() for trial in trials_of(t, epochs=0)]
+    stable = all(max(signal) ** 2 <= 10 * min(signal) ** 2 for signal in signals)
+    return decide(fail_at_every_rate(failing) and trains and stable, train_at_some_rate(failing, 0.6))
 
 
 def _by_scalar(trials: Trials) -> list[Trials]:
@@ -263,8 +242,9 @@ def _fails_at_1000(**net: Any) -> Callable[[Trials], str]:
 
 
 def _factors_fail(t: Trials) -> str:
-    options = {"norm": "batch", "norm_placement": "branch"}
-    half, smaller = (trials_of(t, depth=1000, epochs=5, sum_factor=factor, **options) for factor in (HALF, 0.5))
+    # "The mean error does not fall with smaller alpha": at each rate.
+    options = {"norm": "batch", "norm_placement": "branch", "epochs": 5}
+    half, smaller = (trials_of(t, depth=1000, sum_factor=factor, **options) for factor in (HALF, 0.5))
     rising = True
     for rate in by_value(trials_of(t, depth=100, **options), "lr"):
         means = [
@@ -296,12 +276,15 @@ def _variants_at_100(choose: Callable[[Trials], Trials]) -> Callable[[Trials], s
     return judge
 
 
-def _skipinit_and_fixup(t: Trials) -> str:
-    depths = by_value(trials_of(t, norm="none"), "depth")
-    pairs = [
-        (tuned_trials(trials_of(net, start="skipinit")), tuned_trials(trials_of(net, start="fixup"))) for net in depths
-    ]
-    return decide(all(equal_within(*pair, 0.015) for pair in pairs), any(differ_beyond(*pair, 0.015) for pair in pairs))
+def _skipinit_and_fixup(choose: Callable[[Trials], Trials]) -> Callable[[Trials], str]:
+    def judge(t: Trials) -> str:
+        depths = by_value(trials_of(t, norm="none"), "depth")
+        pairs = [[choose(trials_of(net, start=start)) for start in ("skipinit", "fixup")] for net in depths]
+        return decide(
+            all(equal_within(*pair, 0.015) for pair in pairs), any(differ_beyond(*pair, 0.015) for pair in pairs)
+        )
+
+    return judge
 
 
 def _default_fails(t: Trials) -> str:
@@ -385,38 +368,6 @@ def _small_batch(t: Trials) -> str:
     return decide(far and highest < 0.03, near)
 
 
-def _postnorm(t: Trials, start: str, optimizer: str) -> Trials:
-    return trials_of(t, start=start, optimizer=optimizer, warmup_steps=0)
-
-
-def _sgd_without_warm_up(t: Trials) -> str:
-    tuned, default = (
-        {name: best_trials(_postnorm(t, start, name)) for name in ("adam", "sgd")} for start in ("gradinit", "fairseq")
-    )
-    trains = all(trial["error"] <= 1.42 for best in tuned.values() for trial in best)
-    worse = all(difference >= 0.57 for difference in paired_differences(tuned["sgd"], default["sgd"]))
-    return decide(trains and worse, all(equal_within(tuned[name], default[name], 0.085) for name in tuned))
-
-
-def _translates_no_better_than_chance(trial: Trial, split: str = "test") -> bool:
-    chance, error = trial["chance"][split]
-    return bool(trial["error" if split == "test" else "validation"] >= chance - 2.576 * error)
-
-
-def _admin_at_its_largest_rate(t: Trials) -> str:
-    admin, gradinit = _postnorm(t, "admin", "sgd"), _postnorm(t, "gradinit", "sgd")
-    near = []
-    for of_seed, best in zip(by_value(admin, "seed"), best_trials(admin), strict=True):
-        stable = [trial["lr"] for trial in of_seed if not _translates_no_better_than_chance(trial, "validation")]
-        near.append(bool(stable) and best["lr"] >= 0.49 * max(stable))
-    fails = all(map(_translates_no_better_than_chance, trials_of(admin, lr=0.2)))
-    times = [a["lr"] / b["lr"] for a, b in zip(best_trials(gradinit), best_trials(admin), strict=True)]
-    return decide(every(near) and fails and min(times) >= 2, every((ratio <= 1 for ratio in times), 0.5))
-
-
-_DEVIATION = "gradient_deviation[batch_size=32, batches=4].per_layer"
-
-
 def _fits_faster(t: Trials) -> str:
     metainit, baselines, at_chance = trials_of(t, start="metainit"), [], True
     for name in ("delta_orthogonal", "gaussian"):
@@ -429,50 +380,6 @@ def _fits_faster(t: Trials) -> str:
         at_chance and all(every(difference > 0 for difference in one) for one in lower),
         any(every((difference < 0 for difference in one), 0.8) for one in lower),
     )
-
-
-def _shares(values: list[dict[str, float]], layers: str, meets: Callable[[float], bool]) -> list[float]:
-    """Return at each seed the share of the layers of these names whose values meet a bound."""
-    chosen = [[value for name, value in of_seed.items() if re.search(layers, name)] for of_seed in values]
-    return [sum(map(meets, of_seed)) / len(of_seed) for of_seed in chosen]
-
-
-def _at_each_rate(parts: list[tuple[list[float], float]]) -> str:
-    """Return whether each share is reached at every seed, or one of them at no seed."""
-    held = all(share >= least - 1e-9 for shares, least in parts for share in shares)
-    return decide(held, any(every(share < least - 1e-9 for share in shares) for shares, least in parts))
-
-
-def _scales_for_adam(t: Trials) -> str:
-    parts = []
-    for tuned, default in zip(
-        *(by_value(_postnorm(t, start, "adam"), "lr") for start in ("gradinit", "fairseq")), strict=True
-    ):
-        pairs = [(a["probes"][_DEVIATION], b["probes"][_DEVIATION]) for a, b in zip(tuned, default, strict=True)]
-        ratios = [{name: a[name] / b[name] for name in a if b[name]} for a, b in pairs]
-        scales = [trial["scales"] for trial in tuned]
-        parts += [
-            (_shares(ratios, r"weight$", lambda ratio: ratio <= 1), 0.9),
-            (_shares(scales, r"(out_proj|v_proj)\.weight$", lambda scale: scale <= 1), 0.9),
-            (_shares(scales, r"^decoder\.layers\.5\..*norm\.weight$", lambda scale: scale <= 1), 1.0),
-            (_shares(ratios, r"^decoder.*(q_proj|k_proj)\.weight$", lambda ratio: ratio >= 1), 0.1),
-        ]
-    return _at_each_rate(parts)
-
-
-def _scales_for_sgd(t: Trials) -> str:
-    parts = []
-    for optimizer in ("adam", "sgd"):
-        for of_rate in by_value(_postnorm(t, "gradinit", optimizer), "lr"):
-            scales = [trial["scales"] for trial in of_rate]
-            if optimizer == "sgd":
-                last, others = r"^decoder\.layers\.5\..*weight$", r"^(encoder|decoder\.layers\.[0-4]\.).*weight$"
-                parts.append((_shares(scales, last, lambda scale: scale <= 0.9), 0.5))
-                parts.append((_shares(scales, others, lambda scale: scale >= 0.9), 0.5))
-            else:
-                every_other = r"^(encoder|decoder)\.layers\.(?!.*(q_proj|k_proj)).*weight$"
-                parts.append((_shares(scales, every_other, lambda scale: scale <= 1), 0.9))
-    return _at_each_rate(parts)
 
 
 def _scales_over_width(t: Trials) -> str:
@@ -492,18 +399,11 @@ def _scales_over_width(t: Trials) -> str:
 
 
 LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
-    ("cifar_depth", "metainit-response-vanilla-nets-defeat-traditional-starts"): _traditional_starts,
+    **GRADINIT,
     ("cifar_depth", "metainit-response-gq-correlates-with-error"): _quotient_and_error,
     ("cifar_depth", "metainit-t1-plain28-metainit-beats-batchnorm"): _plain_beats_batch_norm,
     ("cifar_depth", "metainit-t1-wrn-close-to-batchnorm"): _wrn_and_batch_norm,
     ("cifar_depth", "metainit-plain-competitive-with-resnet"): _plain_and_residual,
-    ("gradinit_overlap", "gradinit-t8-full-overlap-blows-up-the-gradient"): _full_overlap_gradient,
-    ("gradinit_postnorm", "gradinit-a3-postln-sgd-trains-without-long-warmup"): _sgd_without_warm_up,
-    ("gradinit_postnorm", "gradinit-a3-admin-diverges-above-its-best-rate"): _admin_at_its_largest_rate,
-    ("gradinit_postnorm", "gradinit-f9-postln-adam-scales"): _scales_for_adam,
-    ("gradinit_postnorm", "gradinit-f10-postln-sgd-scales-last-decoder-block"): _scales_for_sgd,
-    ("gradinit_table8", "gradinit-t8-half-overlap-more-accurate"): _half_overlap,
-    ("gradinit_table8", "gradinit-b-half-overlap-needs-no-constraint"): _half_overlap_and_kaiming,
     ("metainit_batchnorm", "metainit-t1-wrn28-batchnorm-plus-metainit-equals-batchnorm"): _batch_norm_and_metainit,
     ("metainit_bases", "metainit-norms-suffice-gaussian-or-orthogonal"): _bases,
     ("metainit_correlation", "metainit-response-gq-correlates-with-error"): _quotient_and_error,
@@ -522,15 +422,17 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("metainit_table2", "metainit-t2-swish-deltaorth-fails"): _swish_fails,
     ("metainit_table2", "metainit-t2-swish-metainit-trains"): _swish_trains,
     ("metainit_swish", "metainit-t2-swish-metainit-trains"): _swish_trains,
+    ("metainit_traditional_starts", "metainit-response-vanilla-nets-defeat-traditional-starts"): _traditional_starts,
     ("skipinit_depth", "skipinit-bn-1000-2-trains-by-small-branches"): _branch_norm_trains,
     ("skipinit_depth", "skipinit-stable-forward-signal-not-sufficient"): _stable_signal,
     ("skipinit_failures", "skipinit-bn-before-softmax-fails-at-1000"): _fails_at_1000(norm_placement="final"),
     ("skipinit_failures", "skipinit-bn-after-merge-fails-at-1000"): _fails_at_1000(norm_placement="branch_and_merge"),
     ("skipinit_failures", "skipinit-bn-times-sqrt-half-fails-at-1000"): _factors_fail,
     ("skipinit_failures", "skipinit-downscaling-activations-suffices"): _downscaling,
+    ("skipinit_fixup", "skipinit-performs-as-fixup"): _skipinit_and_fixup(best_trials),
     ("skipinit_own_rates", "skipinit-depth-100-variants-train"): _variants_at_100(tuned_trials),
     ("skipinit_depth100", "skipinit-depth-100-variants-train"): _variants_at_100(best_trials),
-    ("skipinit_own_rates", "skipinit-performs-as-fixup"): _skipinit_and_fixup,
+    ("skipinit_own_rates", "skipinit-performs-as-fixup"): _skipinit_and_fixup(tuned_trials),
     ("skipinit_rates", "skipinit-small-batch-best-rate-far-below-limit"): _small_batch,
     ("weightnorm_default_fails", "weightnorm-default-fails-in-deep-residual-nets"): _default_fails,
     ("weightnorm_depth", "weightnorm-proposed-trains-at-any-depth"): _proposed_trains,

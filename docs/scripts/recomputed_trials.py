@@ -33,6 +33,8 @@ def _trial(record: dict[str, Any]) -> Trial:
         "start": start["name"],
         "treatment": json.dumps(start, sort_keys=True),
         "net": spec["architecture"]["name"],
+        "scheme": spec["scheme"],
+        "image_size": spec["dataset"]["arguments"].get("image_size"),
         "images": spec["dataset"]["name"],
         "seed": spec["seed"],
         "phase": spec["phase"],
@@ -95,13 +97,18 @@ def best_trials(trials: Trials) -> Trials:
     return [min(of_seed, key=rank) for of_seed in by_value(trials, "seed")]
 
 
-def tuned_trials(trials: Trials) -> Trials:
-    """Return each seed's final trial, which must have the rate that is best in that seed's search."""
+def tuned_trials(trials: Trials, recipe_rate: float | None = None) -> Trials:
+    """Return each seed's final trial at the rate that is best in that seed's search.
+
+    Args:
+        trials: of one treatment, with the trials of its searches.
+        recipe_rate: another rate that final trials may have.
+    """
     final, winners = trials_of(trials, phase="final"), best_trials(trials_of(trials, phase="search"))
     chosen = [trial for best in winners for trial in trials_of(final, seed=best["seed"], lr=best["lr"])]
-    if chosen != final:
+    if any(trial not in chosen and trial["lr"] != recipe_rate for trial in final):
         raise ValueError("a final trial has another rate than the best of the search")
-    return final
+    return chosen
 
 
 def is_at_chance(trial: Trial) -> bool:

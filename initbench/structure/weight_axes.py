@@ -14,10 +14,10 @@ def axes_of_factor(function: str, key: ArgumentKey, factor: Node, equation: str 
     """Return the dimensions of a factor with two or more in a product with the signal; None if unknown.
 
     Args:
-        function: one of `MATRIX_PRODUCTS`.
+        function: a key of `MATRIX_PRODUCTS`.
         key: the factor's place among the arguments.
-        factor: the weight, or what is computed from it.
-        equation: that of ``einsum``.
+        factor: the weight, or a tensor computed from it.
+        equation: the first argument of ``einsum``.
     """
     if function == "einsum":
         return _axes_in_equation(equation, key[-1] if isinstance(key, tuple) else int(key) - 1)
@@ -44,7 +44,7 @@ def _axes_in_equation(equation: str | None, factor: int | str) -> WeightAxes | N
 
 
 def axes_of_weight(weight: str, factor: Node, axes: WeightAxes | None) -> WeightAxes | None:
-    """Return the dimensions of a parameter, given those of what is computed from it; None if unknown.
+    """Return the dimensions of a parameter, given the dimensions of a tensor computed from it; None if unknown.
 
     The parameter may have been transposed, scaled or cast, and matrices may have been chosen from it, as experts are.
     """
