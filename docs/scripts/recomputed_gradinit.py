@@ -105,7 +105,7 @@ def _lower_with_batch_norm(t: Trials) -> str:
     scales, ratios = [trial["scales"] for trial in tuned], _ratios(tuned, start, "gradient_deviation.per_layer")
     seconds = _shares(scales, r"^groups\.[12]\..*\.layers\.1\.norm\.weight$", _below_one)
     others = _shares(scales, r"\.layers\.0\.norm\.weight$|convolution\.weight$", _above_one)
-    # "Layers" are all tensors that are trained, and the convolutions are those of the blocks.
+    # "Layers" are all tensors that are trained; "convolutions" are the convolutions of the blocks.
     lower, higher = (_shares(ratios, "", meets) for meets in (_below_one, _above_one))
     held = every((a >= 0.95 and b >= 0.9 and c >= 0.9 for a, b, c in zip(lower, seconds, others, strict=True)), 0.8)
     return decide(held, every((share >= 0.25 for share in higher), 0.6))

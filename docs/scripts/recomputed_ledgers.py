@@ -2,8 +2,8 @@
 
 The list is docs/claims.yaml. It is read as follows where it leaves room:
 
-- What a ledger's `differs` names as not run (rates, epochs, depths) is left out of the
-  criterion; `conditions` then say in which direction that errs. "k of 5" is the same share of the seeds that there are.
+- What a ledger's `differs` names as not run (rates, epochs, depths) is left out of the criterion; `conditions` then say
+  in which direction that errs. "k of 5" is the same share of the seeds that there are.
 - "At chance" is 90 ± 4.1 points on digits and 90 ± 0.8 on the other test sets, both ends included.
 - A network fails or trains "while" another one does the opposite if both are so at every seed.
 - The interval of a correlation that is "averaged over workloads" is that over seeds.

@@ -14,7 +14,8 @@ FACTORS: dict[str, tuple[ArgumentKey, ...]] = {"mul": (0, 1, "other"), "addcmul"
 # Functions that only move entries: scaling the input scales the output.
 MOVES = {
     *["transpose", "permute", "reshape", "view", "flatten", "unflatten", "contiguous", "roll", "squeeze", "unsqueeze"],
-    *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "expand", "get"],
+    *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "expand"],
+    *["swapdims", "adjoint", "T", "mT", "H", "mH", "data"],
 }
 
 # Functions that choose entries or put them together again.
@@ -86,8 +87,13 @@ _OTHER_NAMES = {"multiply": "mul", "iadd": "add", "radd": "add", "imul": "mul", 
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a torch function or method, without underscores and the same for in-place versions."""
+    """Return the name of a torch function or method, without underscores and the same for in-place versions.
+
+    Reading an attribute, as in ``x.T``, has the attribute's name.
+    """
     name = str(getattr(function, "__name__", type(function).__name__)).strip("_")
+    if name == "get":
+        name = str(getattr(function.__self__, "__name__", name))
     return _OTHER_NAMES.get(name, name)
 
 

@@ -7,7 +7,7 @@ from initbench.structure.run_graph import Node, WeightAxes
 
 OUTPUTS_FIRST = WeightAxes((), (0,), (1,))
 """Of ``linear(x, w)``."""
-_SWAPS = {"t", "transpose", "swapaxes", "swapdims", "get"}  # `get` reads x.T and x.mT
+_SWAPS = {"t", "transpose", "swapaxes", "swapdims", "T", "mT", "H", "mH", "adjoint"}
 
 
 def axes_of_factor(function: str, key: ArgumentKey, factor: Node, equation: str | None) -> WeightAxes | None:
@@ -48,11 +48,18 @@ def axes_of_weight(weight: str, factor: Node, axes: WeightAxes | None) -> Weight
 
     The parameter may have been transposed, scaled or cast, and matrices may have been chosen from it, as experts are.
     """
-    while axes is not None and factor.function != "parameter":
-        source = next((source for source in factor.sources if weight in source.parameters), None)
-        axes = None if source is None else _axes_before(factor, source, axes)
-        factor = source or factor
-    return axes
+    pending = [(factor, axes)]
+    seen: set[Node] = set()
+    while pending:
+        node, axes = pending.pop()
+        if axes is None or node in seen:
+            continue
+        if node.function == "parameter":
+            return axes
+        seen.add(node)
+        sources = [source for source in node.sources if weight in source.parameters]
+        pending += [(source, _axes_before(node, source, axes)) for source in reversed(sources)]
+    return None
 
 
 def _axes_before(result: Node, source: Node, axes: WeightAxes) -> WeightAxes | None:

@@ -10,6 +10,12 @@ from initbench.structure.find import find_structure
 
 INPUTS, OUTPUTS, EXPERTS = 5, 3, 4
 
+
+def gains(w):
+    """Of weight normalization, for each output: g / |v| = 1."""
+    return w.norm(dim=1, keepdim=True).detach() / w.norm(dim=1, keepdim=True)
+
+
 # How x of shape (samples, inputs) meets a weight, and whether the weight is stored (inputs, outputs).
 PRODUCTS = {
     "x @ w": (lambda x, w: x @ w, True),
@@ -18,6 +24,10 @@ PRODUCTS = {
     "x.mm(w.t().contiguous())": (lambda x, w: x.mm(w.t().contiguous()), False),
     "linear": (linear, False),
     "linear with w.t()": (lambda x, w: linear(x, w.t()), True),
+    "linear with w.data": (lambda x, w: linear(x, w.data), False),
+    "weight normalization": (lambda x, w: linear(x, w * gains(w)), False),
+    "weight normalization, gains first": (lambda x, w: linear(x, gains(w) * w), False),
+    "weight normalization, expanded gains first": (lambda x, w: linear(x, gains(w).expand_as(w) * w), False),
     "addmm": (lambda x, w: torch.addmm(torch.zeros(1), x, w), True),
     "cast and scaled": (lambda x, w: (x.double() @ (2 * w.double()) / 2).float(), True),
     "einsum": (lambda x, w: torch.einsum("nd,df->nf", x, w), True),
