@@ -89,7 +89,9 @@ class _Profile:
         self._next = 1.0
         self._shortcut: Tensor | None = None
 
-    def __call__(self, name: str, module: nn.Module, inputs: tuple[Any, ...], outputs: Tensor) -> Tensor | None:
+    def __call__(
+        self, name: str, module: nn.Module, inputs: tuple[Any, ...], _kwargs: dict[str, Any], outputs: Tensor
+    ) -> Tensor | None:
         if isinstance(module, ShortcutScale):
             if len(self.omegas) in self._starts:
                 self._next = 1.0

@@ -55,7 +55,7 @@ def data_dependent_weight_norm(
             raise InitializationError(f"data_dependent_weight_norm: the batch {NOT_FINITE}")
         deviations: dict[str, Tensor] = {}
 
-        def visit(name: str, module: Any, _: tuple[Any, ...], outputs: Tensor) -> Tensor | None:
+        def visit(name: str, module: Any, _args: object, _kwargs: object, outputs: Tensor) -> Tensor | None:
             if name in deviations:
                 return None
             gain, bias = _gain_and_bias(module)

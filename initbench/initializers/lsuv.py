@@ -6,6 +6,8 @@ Mishkin & Matas, "All you need is a good init", ICLR 2016, Algorithm 1.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -145,7 +147,9 @@ class _Visitor:
         self._solutions: dict[str, Tensor] = {}
         self._lowered: dict[str, Tensor] = {}
 
-    def __call__(self, name: str, module: nn.Module, inputs: tuple[Any, ...], outputs: Tensor) -> Tensor:
+    def __call__(
+        self, name: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Tensor
+    ) -> Tensor:
         """Scale the weight of a layer on its first run; return its new outputs."""
         weight = _scalable(module)
         if weight is None or id(weight) in self._seen:
@@ -167,7 +171,7 @@ class _Visitor:
         scale = (-covariance + (covariance**2 - variance * rest).sqrt()) / variance
         solution = torch.stack([scale, variance, b.var(correction=0)])
         if not _is_proportional(module):
-            return self._scaled_and_run_again(name, module, inputs, weight, solution)
+            return self._scaled_and_run_again(name, module, partial(module.forward, *args, **kwargs), weight, solution)
         self._solutions[name] = solution
         weight.mul_(scale.to(weight.dtype))
         outputs.mul_(scale.to(outputs.dtype))
@@ -177,12 +181,12 @@ class _Visitor:
         return outputs if shift is None else outputs.add_(shift)
 
     def _scaled_and_run_again(
-        self, name: str, module: nn.Module, inputs: tuple[Any, ...], weight: nn.Parameter, solution: Tensor
+        self, name: str, module: nn.Module, run: Callable[[], Tensor], weight: nn.Parameter, solution: Tensor
     ) -> Tensor:
         """Return the outputs of a layer with a custom forward pass; restore its weight if scaling it had no effect."""
         before = weight.clone()
         weight.mul_(solution[0].to(weight.dtype))
-        outputs: Tensor = module.forward(*inputs)
+        outputs = run()
         reaches_std = abs(outputs.double().std(correction=0) / self._std - 1) <= self._tolerance
         if not reaches_std:  # or the scale is NaN
             weight.copy_(before)
@@ -193,7 +197,7 @@ class _Visitor:
                 return outputs
             self._lowered[name] = outputs.double().mean()
             bias.sub_(self._lowered[name].to(bias.dtype))
-        return module.forward(*inputs)
+        return run()
 
     def scales(self) -> dict[str, float]:
         if not self._solutions:
@@ -220,7 +224,7 @@ def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, nn.Module]) -> 
     """Return the standard deviations of each layer's outputs, one for each run, in the order of the runs."""
     measured: list[tuple[str, Tensor]] = []
 
-    def visit(name: str, _module: nn.Module, _inputs: tuple[Any, ...], outputs: Tensor) -> None:
+    def visit(name: str, _module: nn.Module, _args: object, _kwargs: object, outputs: Tensor) -> None:
         measured.append((name, outputs.double().std(correction=0)))
 
     run_visiting(model, inputs, layers, visit)

@@ -83,13 +83,13 @@ def run_visiting(
     model: nn.Module,
     inputs: Tensor,
     layers: Mapping[str, LayerT],
-    visit: Callable[[str, LayerT, tuple[Any, ...], Tensor], Tensor | None],
+    visit: Callable[[str, LayerT, tuple[Any, ...], dict[str, Any], Tensor], Tensor | None],
 ) -> None:
     """Run the model once, without gradients, and call `visit` whenever one of `layers` has run.
 
-    `visit` receives the layer's name, the layer, its inputs and its outputs; a result other than None replaces the
-    outputs. A layer that runs twice is visited twice. The model's inputs are not modified.
+    `visit` receives the layer's name, the layer, its arguments, its keyword arguments and its outputs; a result other
+    than None replaces the outputs. A layer that runs twice is visited twice. The model's inputs are not modified.
     """
-    hooks = [layer.register_forward_hook(partial(visit, name)) for name, layer in layers.items()]
+    hooks = [layer.register_forward_hook(partial(visit, name), with_kwargs=True) for name, layer in layers.items()]
     with removed(hooks), running_on(inputs):
         model(inputs.clone())  # the model may write into them

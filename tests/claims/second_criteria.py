@@ -12,7 +12,7 @@ The record judges both claims by the list; these figures stand in its remarks. T
 - Rankings by finite differences (metainit-gq-step-size-only-scales): only pairs of starts are compared whose mean
   quotients over 8 batches differ, at step 0.01, by more than the sum of their standard deviations over the batches.
   The ranking is the same if Kendall's τ over these pairs, between steps 0.01 and 0.1 and between 0.01 and 1, is 1 at
-  5 of 5 seeds, and it is not if τ is below 1 at 3 or more of 5.
+  5 of 5 seeds, and it is not if τ is below 1 at 3 or more of 5. A seed without such a pair says nothing.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def rankings() -> dict[str, Any]:
             if abs(means[a][0] - means[b][0]) > scatter[a] + scatter[b]
         ]
         signs = [[np.sign(means[a][k] - means[b][k]) for a, b in pairs] for k in range(len(STEPS))]
-        taus = [float(np.mean(np.multiply(signs[0], later))) for later in signs[1:]]
+        taus = [statistics.fmean(np.multiply(signs[0], later)) if pairs else None for later in signs[1:]]
         results.setdefault(net, []).append({"means": means, "scatter": scatter, "pairs": len(pairs), "tau": taus})
         print(net, seed, f"{len(pairs)} of 10 pairs, tau {taus}", flush=True)
     return {"steps": list(STEPS), "seeds": results}

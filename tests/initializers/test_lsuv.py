@@ -233,6 +233,26 @@ def test_a_layer_that_standardizes_its_weight_is_left_as_it_is_and_said():
     assert deviations(model, inputs)["2"] == pytest.approx(1.0, abs=1e-12)
 
 
+class DividedLinear(nn.Linear):
+    def forward(self, x, divisor=1.0):
+        return super().forward(x) / divisor
+
+
+class Divided(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = DividedLinear(5, 4, bias=False)
+
+    def forward(self, x):
+        return self.layer(x, divisor=8.0)
+
+
+def test_a_layer_with_its_own_forward_pass_is_scaled_with_the_keyword_arguments_of_its_call():
+    model, (inputs, targets) = Divided().double(), batch((64, 5))
+    initialize(model, "lsuv", batches=[(inputs, targets)])
+    assert model(inputs).std(correction=0).item() == pytest.approx(1.0, abs=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:lsuv passes over 1 of 3 weights")
 def test_the_shift_of_a_bias_is_recorded_where_there_is_one():
     from timm.layers import ScaledStdConv2d
