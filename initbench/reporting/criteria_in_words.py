@@ -260,7 +260,7 @@ def _measured(group: GroupVerdict, metric: Metric | None, sides: Sequence[str], 
     size = _estimate_text(group.estimate, metric, group.form)
     if group.ends is not None:
         low, high = (quotient(end) for end in group.ends)
-        size += f" of the layers, whose values are {low if low == high else f'{low} to {high}'}"
+        size += f" of the layers within the bounds, all values {low if low == high else f'{low} to {high}'}"
     if group.against is not None:
         size += f" against {_estimate_text(group.against, metric, group.form)}"
     if not any(group.diverged):
