@@ -131,7 +131,8 @@ def main() -> None:
     torch.set_num_threads(1)
     measured = {"rankings": rankings(), "spectra": spectra()}
     if options.write is not None:
-        options.write.write_text(json.dumps(measured) + "\n", encoding="utf-8")
+        rounded = json.loads(json.dumps(measured), parse_float=lambda digits: float(f"{float(digits):.4g}"))
+        options.write.write_text(json.dumps(rounded) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
