@@ -43,7 +43,7 @@ def measured_words(verdict: CriterionVerdict, metric: Metric | None, most: int |
         most: groups that are given; all by default.
     """
     sides, _ = told_apart(list(verdict.criterion.selectors.values()))
-    groups = [group_words(group, metric, sides) for group in verdict.groups]
+    groups = [group_words(group, verdict.criterion, metric, sides) for group in verdict.groups]
     more = [f"and {len(groups) - most} more"] if most is not None and len(groups) > most else []
     return "; ".join([*groups[:most], *more, *[verdict.lacks] * bool(verdict.lacks)])
 
@@ -239,7 +239,7 @@ def _names(keys: Sequence[str]) -> str:
     return f"values of {' and '.join(_name(key) for key in keys)}"
 
 
-def group_words(group: GroupVerdict, metric: Metric | None, sides: Sequence[str]) -> str:
+def group_words(group: GroupVerdict, criterion: Criterion, metric: Metric | None, sides: Sequence[str]) -> str:
     """Return what was measured in one group: ``3.00 points (2.00 to 4.00), 5 of 5 seeds``.
 
     Of trials that have no finite value because they diverged it says at which steps: ``diverged at step 0, 3 of 3
@@ -247,20 +247,24 @@ def group_words(group: GroupVerdict, metric: Metric | None, sides: Sequence[str]
 
     Args:
         group: as judged.
+        criterion: by which it was judged.
         metric: the metric it measures; None if it measures something else.
         sides: the criterion's in words, by which a diverged trial of two or more sides is named.
     """
     n = group.estimate.n
     seeds = counted(n, group.sample) if group.agreeing is None else f"{group.agreeing} of {counted(n, group.sample)}"
-    return f"{group.label + ': ' if group.label else ''}{_measured(group, metric, sides, seeds)}"
+    return f"{group.label + ': ' if group.label else ''}{_measured(group, criterion, metric, sides, seeds)}"
 
 
-def _measured(group: GroupVerdict, metric: Metric | None, sides: Sequence[str], seeds: str) -> str:
+def _measured(
+    group: GroupVerdict, criterion: Criterion, metric: Metric | None, sides: Sequence[str], seeds: str
+) -> str:
     n = group.estimate.n
     size = _estimate_text(group.estimate, metric, group.form)
-    if group.ends is not None:
+    if isinstance(criterion, Layers) and group.ends is not None:
         low, high = (quotient(end) for end in group.ends)
-        size += f" of the layers within the bounds, all values {low if low == high else f'{low} to {high}'}"
+        bounds = _bounds(criterion.at_least, criterion.at_most, None)
+        size += f" of the layers {bounds}, all of them {low if low == high else f'{low} to {high}'}"
     if group.against is not None:
         size += f" against {_estimate_text(group.against, metric, group.form)}"
     if not any(group.diverged):

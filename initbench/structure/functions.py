@@ -15,7 +15,7 @@ FACTORS: dict[str, tuple[ArgumentKey, ...]] = {"mul": (0, 1, "other"), "addcmul"
 MOVES = {
     *["transpose", "permute", "reshape", "view", "flatten", "unflatten", "contiguous", "roll", "squeeze", "unsqueeze"],
     *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "expand"],
-    *["swapdims", "adjoint", "T", "mT", "H", "mH", "data"],
+    *["swapdims", "adjoint", "T", "mT", "H", "mH", "data", "real", "imag"],
 }
 
 # Functions that choose entries or put them together again.
