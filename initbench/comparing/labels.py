@@ -38,7 +38,7 @@ def shown_components(
         always: arguments that are shown even if they do not vary.
     """
     ignored = ignore if ignore is not None else [()] * len(components)
-    nested = nested_components(components, ignored)
+    nested = nested_components(components)
     # If some have a component and others null, null means that there is none, and is not shown.
     inner = {(c["name"], argument) for c, parts in zip(components, nested, strict=True) for argument in parts}
     arguments: dict[str, list[Key]] = defaultdict(list)
@@ -58,23 +58,14 @@ def shown_components(
     return shown
 
 
-def nested_components(
-    components: Sequence[Mapping[str, Any]], ignore: Sequence[Collection[str]] | None = None
-) -> list[dict[str, Component]]:
+def nested_components(components: Sequence[Mapping[str, Any]]) -> list[dict[str, Component]]:
     """Return for each component the components among its arguments, by argument.
 
-    They are distinguished from one another, not from the same component at the top level. A component that is the value
-    of an ignored argument shows its name alone.
-
-    Args:
-        components: as in a trial record's spec.
-        ignore: for each component, the arguments that a rule has set or a search chooses.
+    They are distinguished from one another, not from the same component at the top level.
     """
-    ignored = ignore if ignore is not None else [()] * len(components)
     nested = [{key: value for key, value in c["arguments"].items() if is_component(value)} for c in components]
-    parts = [(a, value, skip) for inner, skip in zip(nested, ignored, strict=True) for a, value in inner.items()]
-    hidden = [value["arguments"] if argument in skip else () for argument, value, skip in parts]
-    shown = iter(shown_components([value for _, value, _ in parts], hidden) if parts else ())
+    every = [value for parts in nested for value in parts.values()]
+    shown = iter(shown_components(every) if every else ())
     return [{key: next(shown) for key in parts} for parts in nested]
 
 

@@ -264,7 +264,7 @@ def _measured(
     if isinstance(criterion, Layers) and group.ends is not None:
         low, high = (quotient(end) for end in group.ends)
         bounds = _bounds(criterion.at_least, criterion.at_most, None)
-        size += f" of the layers {bounds}, all of them {low if low == high else f'{low} to {high}'}"
+        size += f" of the layers are {bounds} (all layers: {low if low == high else f'{low} to {high}'})"
     if group.against is not None:
         size += f" against {_estimate_text(group.against, metric, group.form)}"
     if not any(group.diverged):

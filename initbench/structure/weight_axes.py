@@ -47,6 +47,7 @@ def axes_of_weight(weight: str, factor: Node, axes: WeightAxes | None) -> Weight
     """Return the dimensions of a parameter, given the dimensions of a tensor computed from it; None if unknown.
 
     The parameter may have been transposed, scaled or cast, and matrices may have been chosen from it, as experts are.
+    Of several tensors that a tensor was computed from, the first is followed whose sizes leave no doubt.
     """
     pending = [(factor, axes)]
     seen: set[Node] = set()
@@ -65,6 +66,8 @@ def axes_of_weight(weight: str, factor: Node, axes: WeightAxes | None) -> Weight
 def _axes_before(result: Node, source: Node, axes: WeightAxes) -> WeightAxes | None:
     dims = source.dims
     last = len(dims) - 1
+    if result.function in MATRIX_PRODUCTS:
+        return axes if result.dims == dims else None
     if result.function in _SWAPS and result.dims == (*dims[:-2], *dims[:-3:-1]):
         return axes.moved({last: last - 1, last - 1: last})
     if result.dims == dims[1:]:

@@ -89,7 +89,14 @@ def test_a_projection_into_heads_has_all_heads_for_outputs():
     torch.testing.assert_close(role.matrices(layer.kernel.detach())[0], jacobian(layer).reshape(-1, INPUTS))
 
 
-def test_fans_are_unknown_if_the_product_does_not_show_them():
-    layer = Product(lambda x, w: torch.tensordot(x, w, dims=([1], [0])), INPUTS, OUTPUTS)
-    role = role_of(layer)
+UNKNOWN = {
+    "tensordot": (lambda x, w: torch.tensordot(x, w, dims=([1], [0])), (INPUTS, OUTPUTS)),
+    "linear with w @ w.T": (lambda x, w: linear(x, w @ w.T), (INPUTS, OUTPUTS)),
+    "x @ (w.T @ w)": (lambda x, w: x @ (w.T @ w), (OUTPUTS, INPUTS)),
+}
+
+
+@pytest.mark.parametrize(("product", "sizes"), UNKNOWN.values(), ids=UNKNOWN)
+def test_fans_are_unknown_if_the_product_does_not_show_them(product, sizes):
+    role = role_of(Product(product, *sizes))
     assert (role.role, role.fan_in, role.fan_out) == ("head", None, None)

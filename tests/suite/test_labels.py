@@ -91,13 +91,6 @@ def test_what_a_rule_sets_is_left_out():
     assert initializer_labels(specs) == ["metainit(delta_orthogonal)"] * 2
 
 
-def test_a_component_that_a_rule_sets_shows_its_name_alone():
-    rules = [{"when": {"architecture": "plain"}, "initializer": {"base": {"name": "kaiming", "mode": "fan_out"}}}]
-    specs = data(architectures=["mlp", "plain"], initializers=[{"name": "metainit", "base": "kaiming"}], rules=rules)
-    assert [s["initializer"]["arguments"]["base"]["arguments"]["mode"] for s in specs] == ["fan_in", "fan_out"]
-    assert initializer_labels(specs) == ["metainit(kaiming)"] * 2
-
-
 def test_seeds_share_a_label():
     labels = initializer_labels(data(initializers=[DELTA], seeds=2))
     assert labels == ["delta_orthogonal[gain=1]", "delta_orthogonal[gain=2]"] * 2
