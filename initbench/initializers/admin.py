@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +12,7 @@ from initbench.errors import InitializationError
 from initbench.initializers.branches import transformer_stacks
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.parameter_writer import ParameterWriter
-from initbench.models.calls import run_visiting
+from initbench.models.calls import LayerRun, run_visiting
 from initbench.registry import Initializer, register_initializer
 from initbench.registry.traits import DataKind
 from initbench.schemes.admin import ShortcutScale
@@ -89,21 +88,20 @@ class _Profile:
         self._next = 1.0
         self._shortcut: Tensor | None = None
 
-    def __call__(
-        self, name: str, module: nn.Module, inputs: tuple[Any, ...], _kwargs: dict[str, Any], outputs: Tensor
-    ) -> Tensor | None:
+    def __call__(self, run: LayerRun[nn.Module]) -> Tensor | None:
+        module, outputs = run.layer, run.outputs
         if isinstance(module, ShortcutScale):
             if len(self.omegas) in self._starts:
                 self._next = 1.0
             if not module.scale.requires_grad:
                 self._next = module.scale.double().square().mean().sqrt().item()
             else:
-                outputs = self._next * inputs[0]
-            self.omegas[name] = self._next
+                outputs = self._next * run.inputs[0]
+            self.omegas[run.name] = self._next
             self._shortcut = outputs
             return outputs
         if self._shortcut is not None:
-            shortcut, total = self._shortcut.double(), inputs[0].double()
+            shortcut, total = self._shortcut.double(), run.inputs[0].double()
             self._next = math.sqrt(shortcut.var(correction=0) + (total - shortcut).var(correction=0))
             self._shortcut = None
         return None

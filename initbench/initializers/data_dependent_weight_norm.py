@@ -11,7 +11,7 @@ from initbench.errors import InitializationError
 from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.weight_norm import is_weight_normalized
 from initbench.models.batches import NOT_FINITE, is_finite
-from initbench.models.calls import run_visiting
+from initbench.models.calls import LayerRun, run_visiting
 from initbench.registry import Initializer, register_initializer
 from initbench.registry.traits import DataKind
 
@@ -55,19 +55,20 @@ def data_dependent_weight_norm(
             raise InitializationError(f"data_dependent_weight_norm: the batch {NOT_FINITE}")
         deviations: dict[str, Tensor] = {}
 
-        def visit(name: str, module: Any, _args: object, _kwargs: object, outputs: Tensor) -> Tensor | None:
-            if name in deviations:
+        def visit(run: LayerRun[nn.Module]) -> Tensor | None:
+            if run.name in deviations:
                 return None
-            gain, bias = _gain_and_bias(module)
+            gain, bias = _gain_and_bias(run.layer)
+            outputs = run.outputs
             channels = 1 if gain.dim() > 2 else outputs.dim() - 1
             shape = [-1 if d == channels else 1 for d in range(outputs.dim())]
             others = [d for d in range(outputs.dim()) if d != channels]
             unit = outputs if bias is None else outputs - bias.view(shape)
             unit = unit / gain.view(shape)
-            deviations[name] = unit.std(others, correction=0)
+            deviations[run.name] = deviation = unit.std(others, correction=0)
             mean = unit.mean(others)
             if gain.requires_grad:
-                gain.copy_((1 / deviations[name]).view_as(gain))
+                gain.copy_((1 / deviation).view_as(gain))
             if bias is not None and bias.requires_grad:
                 bias.copy_(-mean * gain.view(-1))
             scaled: Tensor = unit * gain.view(shape)

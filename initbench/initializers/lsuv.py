@@ -6,8 +6,6 @@ Mishkin & Matas, "All you need is a good init", ICLR 2016, Algorithm 1.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +18,7 @@ from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.parameter_writer import embeddings, own_parameter, weight_normalized
 from initbench.initializers.record import InitializationRecord
 from initbench.models.batches import NOT_FINITE, is_finite
-from initbench.models.calls import run_visiting
+from initbench.models.calls import LayerRun, run_visiting
 from initbench.registry import Initializer, register_initializer
 from initbench.registry.traits import DataKind
 from initbench.structure.find import find_structure
@@ -147,10 +145,9 @@ class _Visitor:
         self._solutions: dict[str, Tensor] = {}
         self._lowered: dict[str, Tensor] = {}
 
-    def __call__(
-        self, name: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Tensor
-    ) -> Tensor:
+    def __call__(self, run: LayerRun[nn.Module]) -> Tensor:
         """Scale the weight of a layer on its first run; return its new outputs."""
+        module, outputs = run.layer, run.outputs
         weight = _scalable(module)
         if weight is None or id(weight) in self._seen:
             return outputs
@@ -171,33 +168,31 @@ class _Visitor:
         scale = (-covariance + (covariance**2 - variance * rest).sqrt()) / variance
         solution = torch.stack([scale, variance, b.var(correction=0)])
         if not _is_proportional(module):
-            return self._scaled_and_run_again(name, module, partial(module.forward, *args, **kwargs), weight, solution)
-        self._solutions[name] = solution
+            return self._scaled_and_repeated(run, weight, solution)
+        self._solutions[run.name] = solution
         weight.mul_(scale.to(weight.dtype))
         outputs.mul_(scale.to(outputs.dtype))
         if self._remove_mean and bias is not None and bias.requires_grad:
-            self._lowered[name] = scale * means.mean() + b.mean()
-            bias.sub_(self._lowered[name].to(bias.dtype))
+            self._lowered[run.name] = scale * means.mean() + b.mean()
+            bias.sub_(self._lowered[run.name].to(bias.dtype))
         return outputs if shift is None else outputs.add_(shift)
 
-    def _scaled_and_run_again(
-        self, name: str, module: nn.Module, run: Callable[[], Tensor], weight: nn.Parameter, solution: Tensor
-    ) -> Tensor:
+    def _scaled_and_repeated(self, run: LayerRun[nn.Module], weight: nn.Parameter, solution: Tensor) -> Tensor:
         """Return the outputs of a layer with a custom forward pass; restore its weight if scaling it had no effect."""
         before = weight.clone()
         weight.mul_(solution[0].to(weight.dtype))
-        outputs = run()
+        outputs = run.repeat()
         reaches_std = abs(outputs.double().std(correction=0) / self._std - 1) <= self._tolerance
         if not reaches_std:  # or the scale is NaN
             weight.copy_(before)
         else:
-            self._solutions[name] = solution
-            bias: Any = module.bias
+            self._solutions[run.name] = solution
+            bias: Any = run.layer.bias
             if not self._remove_mean or bias is None or not bias.requires_grad:
                 return outputs
-            self._lowered[name] = outputs.double().mean()
-            bias.sub_(self._lowered[name].to(bias.dtype))
-        return run()
+            self._lowered[run.name] = outputs.double().mean()
+            bias.sub_(self._lowered[run.name].to(bias.dtype))
+        return run.repeat()
 
     def scales(self) -> dict[str, float]:
         if not self._solutions:
@@ -224,8 +219,8 @@ def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, nn.Module]) -> 
     """Return the standard deviations of each layer's outputs, one for each run, in the order of the runs."""
     measured: list[tuple[str, Tensor]] = []
 
-    def visit(name: str, _module: nn.Module, _args: object, _kwargs: object, outputs: Tensor) -> None:
-        measured.append((name, outputs.double().std(correction=0)))
+    def visit(run: LayerRun[nn.Module]) -> None:
+        measured.append((run.name, run.outputs.double().std(correction=0)))
 
     run_visiting(model, inputs, layers, visit)
     result: dict[str, list[float]] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -78,18 +78,41 @@ def _shown(value: Any) -> str:
 LayerT = TypeVar("LayerT", bound=nn.Module)
 
 
+@dataclass(frozen=True)
+class LayerRun(Generic[LayerT]):
+    """One run of a layer within a forward pass of its model.
+
+    Attributes:
+        name: of the layer in the model.
+        layer: itself.
+        inputs: its positional arguments.
+        outputs: what it returned.
+        repeat: runs it once more with the same arguments and returns the new outputs.
+    """
+
+    name: str
+    layer: LayerT
+    inputs: tuple[Any, ...]
+    outputs: Tensor
+    repeat: Callable[[], Tensor]
+
+
 @torch.no_grad()
 def run_visiting(
-    model: nn.Module,
-    inputs: Tensor,
-    layers: Mapping[str, LayerT],
-    visit: Callable[[str, LayerT, tuple[Any, ...], dict[str, Any], Tensor], Tensor | None],
+    model: nn.Module, inputs: Tensor, layers: Mapping[str, LayerT], visit: Callable[[LayerRun[LayerT]], Tensor | None]
 ) -> None:
     """Run the model once, without gradients, and call `visit` whenever one of `layers` has run.
 
-    `visit` receives the layer's name, the layer, its arguments, its keyword arguments and its outputs; a result other
-    than None replaces the outputs. A layer that runs twice is visited twice. The model's inputs are not modified.
+    A result of `visit` other than None replaces the layer's outputs. A layer that runs twice is visited twice. The
+    model's inputs are not modified.
     """
-    hooks = [layer.register_forward_hook(partial(visit, name), with_kwargs=True) for name, layer in layers.items()]
+
+    def hook_of(name: str) -> Callable[..., Tensor | None]:
+        def hook(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Tensor) -> Tensor | None:
+            return visit(LayerRun(name, layer, args, outputs, lambda: layer.forward(*args, **kwargs)))
+
+        return hook
+
+    hooks = [layer.register_forward_hook(hook_of(name), with_kwargs=True) for name, layer in layers.items()]
     with removed(hooks), running_on(inputs):
         model(inputs.clone())  # the model may write into them
