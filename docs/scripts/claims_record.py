@@ -29,6 +29,7 @@ from initbench.claims.claim import Claim
 from initbench.claims.criteria import AtChance, Correlation
 from initbench.claims.judge import judge_claims
 from initbench.comparing.conditions import Matcher
+from initbench.comparing.formatting import typeset
 from initbench.reporting.criteria_in_words import criterion_words, measured_words
 from initbench.reporting.questions.claims import evidence_of
 from initbench.reporting.results import read_results
@@ -210,11 +211,15 @@ def judged_by_laws(notes: Mapping[str, Any], replaced: Container[str]) -> dict[s
 
 def _of_law(name: str, law: Mapping[str, Any], run: str, conditions: str) -> dict[str, Any]:
     interval = "" if law["interval"] is None else " ({:.3g} to {:.3g})".format(*law["interval"])
-    measured = f"{law['measured'].rstrip('.')}{interval}"
+    measured = typeset(f"{law['measured'].rstrip('.')}{interval}")
     detail = f"{measured}. {law['note']}" if law["note"] else measured
     counted, confirmation = law["status"], law.get("confirmation")
     if confirmation is not None:
-        confirmation = {key: confirmation[key] for key in ("status", "network", "measured")} | {"n": _n(confirmation)}
+        confirmation = {
+            **{key: confirmation[key] for key in ("status", "network")},
+            "measured": typeset(confirmation["measured"]),
+            "n": _n(confirmation),
+        }
         if counted == "held" and confirmation["status"] != "held":
             counted = "undecided"
     if law.get("part"):

@@ -26,12 +26,17 @@ from initbench.claims.criteria import (
     Within,
 )
 from initbench.claims.verdict import CriterionVerdict, Form, GroupVerdict
-from initbench.comparing.formatting import counted, quotient
+from initbench.comparing.formatting import counted, quotient, typeset
 from initbench.metric import Metric
 from initbench.reporting.sizes import difference_words, interval_words, plain_words, share_words
 from initbench.statistics.intervals import Estimate
 
 _WORDS = {"recipe.lr": "learning rate"}
+_PROTOCOLS = {
+    "recipe": ", at the recipe's values",
+    "shared": ", at the best shared values",
+    "own": ", each at its own best values",
+}
 
 
 def measured_words(verdict: CriterionVerdict, metric: Metric | None, most: int | None = None) -> str:
@@ -45,7 +50,7 @@ def measured_words(verdict: CriterionVerdict, metric: Metric | None, most: int |
     sides, _ = told_apart(list(verdict.criterion.selectors.values()))
     groups = [group_words(group, verdict.criterion, metric, sides) for group in verdict.groups]
     more = [f"and {len(groups) - most} more"] if most is not None and len(groups) > most else []
-    return "; ".join([*groups[:most], *more, *[verdict.lacks] * bool(verdict.lacks)])
+    return typeset("; ".join([*groups[:most], *more, *[verdict.lacks] * bool(verdict.lacks)]))
 
 
 def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
@@ -56,6 +61,8 @@ def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
         metric: the metric it measures; None if it measures something else.
     """
     text = _says(criterion, metric)
+    if criterion.protocol is not None:
+        text += _PROTOCOLS[criterion.protocol]
     if criterion.best_over is not None:
         text += f", each at its best {_name(criterion.best_over)}"
     if criterion.groups is not None:
@@ -204,7 +211,7 @@ def _measure(criterion: Criterion, metric: Metric | None) -> str:
         return metric.title
     if criterion.measure == SCALE:
         return "factor of scaling"
-    return criterion.measure.removeprefix("probe.").removesuffix(".per_layer").replace("_", " ")
+    return _name(criterion.measure.removesuffix(".per_layer"))
 
 
 def _bounds(at_least: float | None, at_most: float | None, metric: Metric | None) -> str:
@@ -329,5 +336,6 @@ def side_words(condition: Mapping[str, Any]) -> str:
 
 
 def _property(key: str, value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
+    values = value if isinstance(value, list) else [value]
+    text = " or ".join(each if isinstance(each, str) else json.dumps(each) for each in values)
     return text if key in _COMPONENTS else f"{key.rpartition('.')[2]} {text}"

@@ -288,6 +288,12 @@ WORDS = [
         "metainit is at chance at every seed, for at least 2 of the values of architecture",
     ),
     (AT_CHANCE | {"best_over": "recipe.lr"}, "metainit is at chance at every seed, each at its best learning rate"),
+    (AT_CHANCE | {"protocol": "recipe"}, "metainit is at chance at every seed, at the recipe's values"),
+    (
+        LEAD | {"protocol": "own"},
+        "On average metainit has a lower test error than kaiming, each at its own best values",
+    ),
+    (AT_CHANCE | {"of": {"initializer": ["kaiming", "xavier"]}}, "kaiming or xavier is at chance at every seed"),
     (
         {
             "judge": "layers",
