@@ -212,12 +212,12 @@ def judged_by_laws(notes: Mapping[str, Any], replaced: Container[str]) -> dict[s
 def _of_law(name: str, law: Mapping[str, Any], run: str, conditions: str) -> dict[str, Any]:
     interval = "" if law["interval"] is None else " ({:.3g} to {:.3g})".format(*law["interval"])
     measured = typeset(f"{law['measured'].rstrip('.')}{interval}")
-    detail = f"{measured}. {law['note']}" if law["note"] else measured
+    detail = f"{measured}. {typeset(law['note'])}" if law["note"] else measured
     counted, confirmation = law["status"], law.get("confirmation")
     if confirmation is not None:
         confirmation = {
-            **{key: confirmation[key] for key in ("status", "network")},
-            "measured": typeset(confirmation["measured"]),
+            "status": confirmation["status"],
+            **{key: typeset(confirmation[key]) for key in ("network", "measured")},
             "n": _n(confirmation),
         }
         if counted == "held" and confirmation["status"] != "held":
@@ -321,12 +321,16 @@ def _of_ledger(
 
 
 def deciding(verdict: ClaimVerdict) -> CriterionVerdict:
-    """Return the criterion that decides a claim, with the groups in which it is decided."""
+    """Return the criterion that decides a claim, with the groups in which it is decided.
+
+    If one of the claim's own criteria failed, it comes before one that refutes the claim: its measurement has the sign
+    and the unit of the claim.
+    """
+    failed = [one for one in verdict.criteria if one.status == "did not hold"]
     refuting = [one for one in verdict.refutations if one.status == "held"]
-    failing = [one for one in verdict.criteria if one.status != "held"]
-    failing.sort(key=lambda one: one.status != "did not hold")
-    decisive = (refuting or failing or list(verdict.criteria))[0]
-    if refuting or not failing:
+    others = [one for one in verdict.criteria if one.status != "held"]
+    decisive = (failed or refuting or others or list(verdict.criteria))[0]
+    if decisive.status == "held":
         return decisive
     groups = tuple(group for group in decisive.groups if group.status != "held")
     return replace(decisive, groups=groups or decisive.groups)

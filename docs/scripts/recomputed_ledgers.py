@@ -46,11 +46,11 @@ HALF = math.sqrt(0.5)
 TRADITIONAL = ("kaiming", "xavier", "orthogonal", "delta_orthogonal")
 
 
-def _final_at_shared_rate(t: Trials) -> Trials:
+def _final_at_recipe_rate(t: Trials) -> Trials:
     return trials_of(t, phase="final", lr=0.1)
 
 
-def _tuned_beside_shared_rate(t: Trials) -> Trials:
+def _tuned_beside_recipe_rate(t: Trials) -> Trials:
     return tuned_trials(t, recipe_rate=0.1)
 
 
@@ -58,8 +58,8 @@ def _traditional_starts(t: Trials) -> str:
     plain = trials_of(t, net="plain", depth=28, norm="none", activation="beta_swish")
     starts = [trials_of(plain, start=name) for name in TRADITIONAL]
     # "At own best rates and at 0.1".
-    protocols = [choose(start) for choose in (_tuned_beside_shared_rate, _final_at_shared_rate) for start in starts]
-    metainit = _tuned_beside_shared_rate(trials_of(plain, start="metainit"))
+    protocols = [choose(start) for choose in (_tuned_beside_recipe_rate, _final_at_recipe_rate) for start in starts]
+    metainit = _tuned_beside_recipe_rate(trials_of(plain, start="metainit"))
     return decide(
         all(map(all_at_chance, protocols)) and all_train(metainit), any(all_train(start, 0.8) for start in protocols)
     )
@@ -83,8 +83,8 @@ def _plain_beats_batch_norm(t: Trials) -> str:
     plain = trials_of(t, net="plain", depth=28)
     starts = [trials_of(plain, norm="none", start="metainit")]
     starts += [trials_of(plain, norm="batch", start=name) for name in ("kaiming", "delta_orthogonal")]
-    shared, own = ([choose(start) for start in starts] for choose in (_final_at_shared_rate, _tuned_beside_shared_rate))
-    lower = [all_lower(metainit, other) for metainit, *others in (shared, own) for other in others]
+    recipe, own = ([choose(start) for start in starts] for choose in (_final_at_recipe_rate, _tuned_beside_recipe_rate))
+    lower = [all_lower(metainit, other) for metainit, *others in (recipe, own) for other in others]
     return decide(all(lower), any(all_lower(other, own[0], 0.8) for other in own[1:]))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_EXPONENT = re.compile(r"(\d)e([+-]?\d+)")
+_EXPONENT = re.compile(r"(?<!\w)(\d+)e([+-]?\d+)(?!\w)")
 _ONE_TIMES = re.compile(r"(?<![\d.,])1·(?=10)")
 _HYPHEN = re.compile(r"(?<!\w)-(?=[\d.∞])")
 _POWER = re.compile(r"(?:([\d.]+)·)?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")

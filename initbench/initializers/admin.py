@@ -88,7 +88,7 @@ class _Profile:
         self._next = 1.0
         self._shortcut: Tensor | None = None
 
-    def __call__(self, run: LayerRun[nn.Module]) -> Tensor | None:
+    def __call__(self, run: LayerRun) -> Tensor | None:
         module, outputs = run.layer, run.outputs
         if isinstance(module, ShortcutScale):
             if len(self.omegas) in self._starts:

@@ -55,7 +55,7 @@ def data_dependent_weight_norm(
             raise InitializationError(f"data_dependent_weight_norm: the batch {NOT_FINITE}")
         deviations: dict[str, Tensor] = {}
 
-        def visit(run: LayerRun[nn.Module]) -> Tensor | None:
+        def visit(run: LayerRun) -> Tensor | None:
             if run.name in deviations:
                 return None
             gain, bias = _gain_and_bias(run.layer)

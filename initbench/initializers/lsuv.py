@@ -145,7 +145,7 @@ class _Visitor:
         self._solutions: dict[str, Tensor] = {}
         self._lowered: dict[str, Tensor] = {}
 
-    def __call__(self, run: LayerRun[nn.Module]) -> Tensor:
+    def __call__(self, run: LayerRun) -> Tensor:
         """Scale the weight of a layer on its first run; return its new outputs."""
         module, outputs = run.layer, run.outputs
         weight = _scalable(module)
@@ -177,7 +177,7 @@ class _Visitor:
             bias.sub_(self._lowered[run.name].to(bias.dtype))
         return outputs if shift is None else outputs.add_(shift)
 
-    def _scaled_and_repeated(self, run: LayerRun[nn.Module], weight: nn.Parameter, solution: Tensor) -> Tensor:
+    def _scaled_and_repeated(self, run: LayerRun, weight: nn.Parameter, solution: Tensor) -> Tensor:
         """Return the outputs of a layer with a custom forward pass; restore its weight if scaling it had no effect."""
         before = weight.clone()
         weight.mul_(solution[0].to(weight.dtype))
@@ -219,7 +219,7 @@ def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, nn.Module]) -> 
     """Return the standard deviations of each layer's outputs, one for each run, in the order of the runs."""
     measured: list[tuple[str, Tensor]] = []
 
-    def visit(run: LayerRun[nn.Module]) -> None:
+    def visit(run: LayerRun) -> None:
         measured.append((run.name, run.outputs.double().std(correction=0)))
 
     run_visiting(model, inputs, layers, visit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -75,23 +75,20 @@ def _shown(value: Any) -> str:
     return f"of type {type(value).__name__}"
 
 
-LayerT = TypeVar("LayerT", bound=nn.Module)
-
-
 @dataclass(frozen=True)
-class LayerRun(Generic[LayerT]):
+class LayerRun:
     """One run of a layer within a forward pass of its model.
 
     Attributes:
         name: of the layer in the model.
         layer: itself.
         inputs: its positional arguments.
-        outputs: what it returned.
-        repeat: runs it once more with the same arguments and returns the new outputs.
+        outputs: what it returned; a visitor may write into them.
+        repeat: calls its `forward` once more with the same arguments, without hooks, and returns the new outputs.
     """
 
     name: str
-    layer: LayerT
+    layer: nn.Module
     inputs: tuple[Any, ...]
     outputs: Tensor
     repeat: Callable[[], Tensor]
@@ -99,7 +96,7 @@ class LayerRun(Generic[LayerT]):
 
 @torch.no_grad()
 def run_visiting(
-    model: nn.Module, inputs: Tensor, layers: Mapping[str, LayerT], visit: Callable[[LayerRun[LayerT]], Tensor | None]
+    model: nn.Module, inputs: Tensor, layers: Mapping[str, nn.Module], visit: Callable[[LayerRun], Tensor | None]
 ) -> None:
     """Run the model once, without gradients, and call `visit` whenever one of `layers` has run.
 

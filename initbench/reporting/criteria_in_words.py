@@ -26,16 +26,16 @@ from initbench.claims.criteria import (
     Within,
 )
 from initbench.claims.verdict import CriterionVerdict, Form, GroupVerdict
-from initbench.comparing.formatting import counted, quotient, typeset
+from initbench.comparing.formatting import counted, listed, quotient, typeset
 from initbench.metric import Metric
 from initbench.reporting.sizes import difference_words, interval_words, plain_words, share_words
 from initbench.statistics.intervals import Estimate
 
 _WORDS = {"recipe.lr": "learning rate"}
 _PROTOCOLS = {
-    "recipe": ", at the recipe's values",
-    "shared": ", at the best shared values",
-    "own": ", each at its own best values",
+    "recipe": ", at the recipe's settings",
+    "shared": ", at shared settings",
+    "own": ", at own settings",
 }
 
 
@@ -65,9 +65,11 @@ def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
         text += _PROTOCOLS[criterion.protocol]
     if criterion.best_over is not None:
         text += f", each at its best {_name(criterion.best_over)}"
-    if criterion.groups is not None:
-        text += f", for at least {criterion.groups} of the {_names(criterion.each)}"
-    return text
+    if not criterion.each:
+        return text
+    number = "each" if criterion.groups is None else f"at least {criterion.groups}"
+    which = "on average over" if isinstance(criterion, Correlation) else f"for {number} of"
+    return f"{text}, {which} the {_names(criterion.each)}"
 
 
 @singledispatch
@@ -211,7 +213,9 @@ def _measure(criterion: Criterion, metric: Metric | None) -> str:
         return metric.title
     if criterion.measure == SCALE:
         return "factor of scaling"
-    return _name(criterion.measure.removesuffix(".per_layer"))
+    if criterion.measure.startswith("recipe."):
+        return _name(criterion.measure)
+    return criterion.measure.removeprefix("probe.").removesuffix(".per_layer").replace("_", " ")
 
 
 def _bounds(at_least: float | None, at_most: float | None, metric: Metric | None) -> str:
@@ -220,11 +224,11 @@ def _bounds(at_least: float | None, at_most: float | None, metric: Metric | None
 
 
 def _bound(value: float, metric: Metric | None) -> str:
-    return f"{value:g}" if metric is None else metric.text(value)
+    return typeset(f"{value:g}") if metric is None else metric.text(value)
 
 
 def _size(value: float, metric: Metric | None) -> str:
-    return f"{value:g}" if metric is None else metric.difference(value)
+    return typeset(f"{value:g}") if metric is None else metric.difference(value)
 
 
 def _sides(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[list[str], str]:
@@ -243,7 +247,7 @@ def _name(key: str) -> str:
 
 
 def _names(keys: Sequence[str]) -> str:
-    return f"values of {' and '.join(_name(key) for key in keys)}"
+    return f"values of {listed([_name(key) for key in keys])}"
 
 
 def group_words(group: GroupVerdict, criterion: Criterion, metric: Metric | None, sides: Sequence[str]) -> str:
@@ -337,5 +341,5 @@ def side_words(condition: Mapping[str, Any]) -> str:
 
 def _property(key: str, value: Any) -> str:
     values = value if isinstance(value, list) else [value]
-    text = " or ".join(each if isinstance(each, str) else json.dumps(each) for each in values)
+    text = listed([each if isinstance(each, str) else json.dumps(each) for each in values])
     return text if key in _COMPONENTS else f"{key.rpartition('.')[2]} {text}"

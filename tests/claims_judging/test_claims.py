@@ -288,12 +288,19 @@ WORDS = [
         "metainit is at chance at every seed, for at least 2 of the values of architecture",
     ),
     (AT_CHANCE | {"best_over": "recipe.lr"}, "metainit is at chance at every seed, each at its best learning rate"),
-    (AT_CHANCE | {"protocol": "recipe"}, "metainit is at chance at every seed, at the recipe's values"),
+    (AT_CHANCE | {"protocol": "recipe"}, "metainit is at chance at every seed, at the recipe's settings"),
+    (
+        EQUALITY | {"protocol": "shared"},
+        "metainit and kaiming have the same test error within 2.00 points, at shared settings",
+    ),
     (
         LEAD | {"protocol": "own"},
-        "On average metainit has a lower test error than kaiming, each at its own best values",
+        "On average metainit has a lower test error than kaiming, at own settings",
     ),
-    (AT_CHANCE | {"of": {"initializer": ["kaiming", "xavier"]}}, "kaiming or xavier is at chance at every seed"),
+    (
+        AT_CHANCE | {"of": {"initializer": ["kaiming", "xavier"]}, "each": ["initializer"]},
+        "kaiming and xavier is at chance at every seed, for each of the values of initializer",
+    ),
     (
         {
             "judge": "layers",
@@ -325,6 +332,13 @@ WORDS = [
         (
             "At every seed the best learning rate over the largest stable one of metainit, divided by that of kaiming, "
             "is at most 2, with depth 1"
+        ),
+    ),
+    (
+        {"judge": "correlation", "measure": "probe.gradient_quotient", "of": A, "each": ["dataset"], "at_least": 0.5},
+        (
+            "gradient quotient and the outcome have a rank correlation above 0.5 over metainit, "
+            "on average over the values of dataset"
         ),
     ),
     (LEAD, "On average metainit has a lower test error than kaiming"),

@@ -112,8 +112,14 @@ def test_the_steepest_step_is_where_it_still_trains():
 def test_where_nothing_reaches_every_depth():
     found = depth_of(at_depths(KAIMING, {10: 0.1, 16: 0.9}), at_depths(DELTA_1, {10: 0.9, 16: 0.9}))
     assert str(found.sentences[0]) == (
-        "On plain, no initializer trains at every depth: the best reaches 10, and delta_orthogonal fails even "
+        "On plain, no initializer trains at every depth: the best reaches 10, but delta_orthogonal fails even "
         "at the smallest."
+    )
+    shallower = depth_of(
+        at_depths(KAIMING, {10: 0.1, 16: 0.1, 28: 0.9}), at_depths(DELTA_1, {10: 0.1, 16: 0.9, 28: 0.9})
+    )
+    assert str(shallower.sentences[0]) == (
+        "On plain, no initializer trains at every depth: the best reaches 16, but delta_orthogonal reaches only 10."
     )
     alone = depth_of(at_depths(KAIMING, {10: 0.1, 16: 0.9}))
     assert str(alone.sentences[0]) == "On plain, no initializer trains at every depth: the best reaches 10."

@@ -103,7 +103,9 @@ def _reach(family: str, rows: pd.DataFrame, results: Results) -> Sentence:
         return say(text, family=family, everywhere=named(everywhere), least=least)
     text = f"On {{family!b}}, no {treatment} trains at every depth: the best reaches {deepest:g}"
     if reached != deepest:
-        text += ", and {least!b} " + ("fails even at the smallest" if math.isnan(reached) else f"only {reached:g}")
+        text += ", but {least!b} " + (
+            "fails even at the smallest" if math.isnan(reached) else f"reaches only {reached:g}"
+        )
     return say(f"{text}.", family=family, least=least)
 
 
