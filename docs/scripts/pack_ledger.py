@@ -26,7 +26,7 @@ from initbench.reporting.resolved import read_stated
 
 KEPT = ("suite.yaml", "resolved.json")
 # Bytes that an archive may unpack to, ten times as many as the largest one takes.
-MOST_BYTES = 200_000_000
+MOST_BYTES = 400_000_000
 
 
 def packed(record: dict[str, Any], *, steps: bool = False) -> dict[str, Any]:

@@ -287,6 +287,10 @@ def _variants_at_100(choose: Callable[[Trials], Trials]) -> Callable[[Trials], s
     return judge
 
 
+def _best_of_five_epochs(t: Trials) -> Trials:
+    return best_trials(trials_of(t, epochs=5))
+
+
 def _skipinit_and_fixup(choose: Callable[[Trials], Trials]) -> Callable[[Trials], str]:
     def judge(t: Trials) -> str:
         depths = by_value(trials_of(t, norm="none"), "depth")
@@ -440,7 +444,7 @@ LEDGERS: dict[tuple[str, str], Callable[[Trials], str]] = {
     ("skipinit_failures", "skipinit-bn-after-merge-fails-at-1000"): _fails_at_1000(norm_placement="branch_and_merge"),
     ("skipinit_failures", "skipinit-bn-times-sqrt-half-fails-at-1000"): _factors_fail,
     ("skipinit_failures", "skipinit-downscaling-activations-suffices"): _downscaling,
-    ("skipinit_fixup", "skipinit-performs-as-fixup"): _skipinit_and_fixup(best_trials),
+    ("skipinit_fixup", "skipinit-performs-as-fixup"): _skipinit_and_fixup(_best_of_five_epochs),
     ("skipinit_own_rates", "skipinit-depth-100-variants-train"): _variants_at_100(tuned_trials),
     ("skipinit_depth100", "skipinit-depth-100-variants-train"): _variants_at_100(best_trials),
     ("skipinit_own_rates", "skipinit-performs-as-fixup"): _skipinit_and_fixup(tuned_trials),
