@@ -25,7 +25,7 @@ from initbench.comparing.metrics import MEAN_TRAIN_LOSS
 from initbench.reporting.resolved import read_stated
 
 KEPT = ("suite.yaml", "resolved.json")
-# Bytes that an archive may unpack to, ten times as many as the largest one takes.
+# Bytes that an archive may unpack to, more than ten times as many as the largest one takes.
 MOST_BYTES = 400_000_000
 
 

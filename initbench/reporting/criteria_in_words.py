@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any, Literal
@@ -32,10 +33,11 @@ from initbench.reporting.sizes import difference_words, interval_words, plain_wo
 from initbench.statistics.intervals import Estimate
 
 _WORDS = {"recipe.lr": "learning rate"}
+_COLUMN = re.compile(r"(.+)\.([a-z]\w*)")  # a probe's name, which may have arguments, and one of its columns
 _PROTOCOLS = {
     "recipe": ", at the recipe's settings",
-    "shared": ", at shared settings",
-    "own": ", at own settings",
+    "shared": ", at the best shared settings",
+    "own": ", each at its own best settings",
 }
 
 
@@ -215,7 +217,8 @@ def _measure(criterion: Criterion, metric: Metric | None) -> str:
         return "factor of scaling"
     if criterion.measure.startswith("recipe."):
         return _name(criterion.measure)
-    return criterion.measure.removeprefix("probe.").removesuffix(".per_layer").replace("_", " ")
+    measure = criterion.measure.removeprefix("probe.").removesuffix(".per_layer")
+    return _COLUMN.sub(r"\2 (\1)", measure).replace("_", " ")
 
 
 def _bounds(at_least: float | None, at_most: float | None, metric: Metric | None) -> str:
@@ -341,5 +344,5 @@ def side_words(condition: Mapping[str, Any]) -> str:
 
 def _property(key: str, value: Any) -> str:
     values = value if isinstance(value, list) else [value]
-    text = listed([each if isinstance(each, str) else json.dumps(each) for each in values])
+    text = listed([each if isinstance(each, str) else json.dumps(each) for each in values], "or")
     return text if key in _COMPONENTS else f"{key.rpartition('.')[2]} {text}"

@@ -291,15 +291,15 @@ WORDS = [
     (AT_CHANCE | {"protocol": "recipe"}, "metainit is at chance at every seed, at the recipe's settings"),
     (
         EQUALITY | {"protocol": "shared"},
-        "metainit and kaiming have the same test error within 2.00 points, at shared settings",
+        "metainit and kaiming have the same test error within 2.00 points, at the best shared settings",
     ),
     (
         LEAD | {"protocol": "own"},
-        "On average metainit has a lower test error than kaiming, at own settings",
+        "On average metainit has a lower test error than kaiming, each at its own best settings",
     ),
     (
-        AT_CHANCE | {"of": {"initializer": ["kaiming", "xavier"]}, "each": ["initializer"]},
-        "kaiming and xavier is at chance at every seed, for each of the values of initializer",
+        AT_CHANCE | {"of": {"initializer": ["kaiming", "xavier", "lsuv"]}, "each": ["initializer"]},
+        "kaiming, xavier or lsuv is at chance at every seed, for each of the values of initializer",
     ),
     (
         {
@@ -311,6 +311,14 @@ WORDS = [
             "share": 0.9,
         },
         "At every seed the parameter norm of metainit is at least 0.5 in at least 90 % of the layers named like “conv”",
+    ),
+    (
+        {"judge": "layers", "of": A, "measure": "probe.signal_by_depth[batch_size=4].skip_deviation", "at_least": 0.5},
+        "At every seed the skip deviation (signal by depth[batch size=4]) of metainit is at least 0.5 in every layer",
+    ),
+    (
+        {"judge": "layers", "of": A, "measure": "probe.gradient_deviation[eps=0.01].per_layer", "at_least": 0.5},
+        "At every seed the gradient deviation[eps=0.01] of metainit is at least 0.5 in every layer",
     ),
     (
         {"judge": "layers", "of": A, "against": B, "measure": "initialization.scale", "at_most": 2.0},
